@@ -1,0 +1,11 @@
+//! The shells around the core: supervisor, broker, and the three wings that do not know each other.
+
+pub mod boot;
+pub mod broker;
+pub mod config;
+pub mod driver;
+pub mod journal;
+pub mod perform;
+pub mod process;
+pub mod session;
+pub mod supervisor;
