@@ -1,9 +1,10 @@
 //! What both ends of a Roost socket say: ids, outcomes, messages, frames. No I/O lives here.
 
 pub mod bytes;
-
+pub mod frame;
 pub mod id;
 pub mod link;
-
+pub mod message;
 pub mod outcome;
 pub mod paths;
+pub mod rpc;

@@ -1,0 +1,58 @@
+//! The requests of the public socket, one file per family, and the rule of their versions.
+//!
+//! Every request is a struct; [`Request`] ties it to its method name and its reply. Unknown fields are ignored, unknown methods
+//! are refused by name. A new optional field keeps [`PROTOCOL_VERSION`]; anything else raises it.
+
+pub mod daemon;
+pub mod launch;
+pub mod park;
+pub mod result;
+pub mod session;
+pub mod status;
+pub mod stop;
+pub mod tree;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// The version of the public protocol that this build speaks.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// A request and what answers it.
+pub trait Request: Serialize + DeserializeOwned {
+    /// The JSON-RPC method.
+    const METHOD: &'static str;
+    /// The `result` of the answer.
+    type Reply: Serialize + DeserializeOwned;
+}
+
+macro_rules! requests {
+    ($($request:ty => $reply:ty, $method:literal;)*) => {$(
+        impl Request for $request {
+            const METHOD: &'static str = $method;
+            type Reply = $reply;
+        }
+    )*
+        /// All methods, for `unknown_method` errors and tests.
+        pub const METHODS: &[&str] = &[$($method),*];
+    };
+}
+
+requests! {
+    session::Hello => session::Welcome, "hello";
+    tree::Open => tree::Opened, "open";
+    tree::Attach => tree::Opened, "attach";
+    tree::Cap => tree::CapReply, "cap";
+    tree::Pause => tree::PauseReply, "pause";
+    tree::Close => tree::Closed, "close";
+    tree::Watch => tree::Progress, "watch";
+    launch::Launch => launch::Receipt, "launch";
+    result::Wait => result::WaitReply, "wait";
+    result::ReadResult => result::ResultReply, "result";
+    status::Status => status::StatusReply, "status";
+    stop::Stop => stop::StopReply, "stop";
+    stop::Interrupt => stop::InterruptReply, "interrupt";
+    park::Park => park::ParkReply, "park";
+    daemon::DaemonStatus => daemon::DaemonStatusReply, "daemon.status";
+    daemon::DaemonStop => daemon::DaemonStopReply, "daemon.stop";
+    daemon::DaemonRestart => daemon::DaemonRestartReply, "daemon.restart";
+}

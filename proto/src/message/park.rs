@@ -1,0 +1,55 @@
+//! Parking by a plain command's own wish: `exec roost park`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bytes::Bytes;
+
+/// The most bytes of a context that is sent; a larger one must be kept by the worker and named here by a path.
+pub const CONTEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Saves the caller's context. Once answered, the process must exit; the same argv is started again when there is something
+/// to wake for: a child's completion, or no active descendant any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Park {
+    /// What the next process finds in the file named by `ROOST_CONTEXT`.
+    pub context: Bytes,
+}
+
+/// Answer to [`Park`]: the context is on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParkReply {}
+
+/// What a woken command finds on its standard input, as one line of JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wake {
+    /// Why it was woken.
+    pub reason: WakeReason,
+    /// Direct children that have not ended yet.
+    pub active_children: u32,
+    /// What it is owed, in order; each is handed over once.
+    pub items: Vec<WakeItem>,
+}
+
+/// Why a worker was woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WakeReason {
+    /// Its subtree has settled.
+    Settled,
+    /// A completion is there and a slot was to spare; other descendants are still active.
+    Completion,
+}
+
+/// One thing owed to a lead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum WakeItem {
+    /// A child has ended.
+    Completion {
+        /// The number of the item in this lead's outbox.
+        seq: u64,
+        /// How it ended and what it answered.
+        #[serde(flatten)]
+        result: crate::message::result::WorkerResult,
+    },
+}

@@ -1,0 +1,105 @@
+//! Waiting for workers and reading what they answered: contract section 10.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{ExecutionId, JobId, WorkerId};
+use crate::outcome::Outcome;
+
+/// Blocks until direct children have ended. Aborting it aborts only the wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Which children; empty for all that the caller has launched and whose end it was not told yet.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Answer at the first end instead of the last.
+    #[serde(default)]
+    pub any: bool,
+    /// Milliseconds after which the call answers with `timed_out`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// Answer to [`Wait`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitReply {
+    /// The children that have ended, in the order of their ends.
+    pub ended: Vec<WorkerEnd>,
+    /// The ones that have not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<String>,
+    /// Whether the time was over first.
+    #[serde(default)]
+    pub timed_out: bool,
+}
+
+/// How one worker ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerEnd {
+    /// The worker's name.
+    pub name: String,
+    /// The worker.
+    pub worker: WorkerId,
+    /// Its execution: the key for de-duplication.
+    pub execution: ExecutionId,
+    /// The job that launched it.
+    pub job: JobId,
+    /// Its index in that job, from 0.
+    pub task_index: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Reads a worker's result. For its lead, a result that is read counts as consumed and is not announced afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadResult {
+    /// The worker's name.
+    pub name: String,
+    /// Block until it has ended (the lead only).
+    #[serde(default)]
+    pub wait: bool,
+    /// Milliseconds after which a `wait` answers with the state as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The tree, for an operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<crate::id::TreeId>,
+}
+
+/// Answer to [`ReadResult`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultReply {
+    /// It has ended.
+    Ended(WorkerResult),
+    /// It has not; nothing was consumed.
+    Active {
+        /// The worker's name.
+        name: String,
+        /// Its state, as in `status`.
+        state: crate::message::status::WorkerState,
+        /// Whether a `wait` ran out of time.
+        #[serde(default)]
+        timed_out: bool,
+    },
+}
+
+/// The whole result of an execution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerResult {
+    /// Who, and how it ended.
+    #[serde(flatten)]
+    pub end: WorkerEnd,
+    /// The answer as text; bytes that are not UTF-8 are replaced here and kept in the file.
+    pub answer: String,
+    /// How many bytes the whole answer has.
+    pub answer_bytes: u64,
+    /// Whether `answer` is only the first part of it.
+    #[serde(default)]
+    pub answer_truncated: bool,
+    /// Whether the answer is what a failed or stopped worker had written so far.
+    #[serde(default)]
+    pub partial: bool,
+    /// The file that holds the answer byte by byte; absent when the worker never had a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_path: Option<String>,
+}

@@ -1,0 +1,56 @@
+//! Stopping direct children and interrupting a tree: contract section 8.
+
+use serde::{Deserialize, Serialize};
+
+/// Stops direct children and all that descends from them. One bad name, and nothing is touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// Which children.
+    pub names: Vec<String>,
+    /// Answer as soon as the stop is on disk, not when the last process is gone.
+    #[serde(default)]
+    pub no_wait: bool,
+}
+
+/// Answer to [`Stop`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopReply {
+    /// One entry per name, in order.
+    pub workers: Vec<Stopped>,
+}
+
+/// What a stop did to one worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopped {
+    /// The worker's name.
+    pub name: String,
+    /// What was done.
+    pub result: StopResult,
+}
+
+/// The two answers to a stop; what the journal says decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopResult {
+    /// It was active and is stopped.
+    Stopped,
+    /// It had ended before.
+    AlreadySettled,
+}
+
+/// Stops everything of the tree that runs, is queued or is parked (root only).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interrupt {
+    /// Answer as soon as it is on disk, not when the last process is gone.
+    #[serde(default)]
+    pub no_wait: bool,
+}
+
+/// Answer to [`Interrupt`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterruptReply {
+    /// How many workers were active; 0 means that there was nothing to do.
+    pub stopped: u32,
+    /// The tree's new interrupt generation.
+    pub generation: u64,
+}

@@ -1,0 +1,189 @@
+//! Trees: opening, attaching, cap, pause, close, and the progress that a terminal shows.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Token, TreeId};
+
+/// Opens a tree, or attaches to the open one of the same key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Open {
+    /// Repeating a request id returns the tree that it opened.
+    pub request_id: String,
+    /// A name by which a later session of the same root finds its tree again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Settings of a new tree; ignored when the key finds one.
+    #[serde(default)]
+    pub settings: Settings,
+    /// Close the tree by itself once its root's connections are gone and nothing of it is active (`roost run`).
+    #[serde(default)]
+    pub ephemeral: bool,
+}
+
+/// Attaches to an open tree as its root: the daemon's user may.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attach {
+    /// Which tree.
+    pub tree: TreeId,
+}
+
+/// Answer to [`Open`] and [`Attach`]. The connection speaks as the root of this tree from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The tree.
+    pub tree: TreeId,
+    /// The root's token.
+    pub token: Token,
+    /// Whether the tree is new.
+    pub created: bool,
+    /// Its settings.
+    pub settings: Settings,
+}
+
+/// What holds for a whole tree. Only the cap can be changed later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Most live worker processes, at least 1.
+    pub cap: u32,
+    /// Budget slots: most workers that may ever be launched, at most 2^53-1.
+    pub budget: u64,
+    /// What a blocked wait of a plain command does under pressure.
+    pub blocked_wait: BlockedWait,
+    /// What happens to processes that a worker leaves behind.
+    pub leftovers: Leftovers,
+    /// What happens to active descendants of a worker that fails.
+    pub on_parent_failure: OnParentFailure,
+    /// Milliseconds between TERM and KILL of a stop.
+    pub stop_grace_ms: u64,
+    /// Deepest nesting: a worker of the root has depth 1.
+    pub depth_max: u32,
+    /// Most live workers per group, for groups that are named here.
+    pub group_caps: BTreeMap<String, u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cap: 8,
+            budget: 50,
+            blocked_wait: BlockedWait::Lend,
+            leftovers: Leftovers::End,
+            on_parent_failure: OnParentFailure::Stop,
+            stop_grace_ms: 5_000,
+            depth_max: 4_096,
+            group_caps: BTreeMap::new(),
+        }
+    }
+}
+
+/// A plain command cannot be parked under its feet: what its blocked wait does when others need its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockedWait {
+    /// The slot is lent; the call returns only after the worker has a slot again.
+    Lend,
+    /// The slot is kept; when nothing else can move, the newest wait fails with `deadlock`.
+    Refuse,
+}
+
+/// Processes that outlive their worker's main process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leftovers {
+    /// They are ended: TERM, then KILL after 1 s; the slot is free when they are gone.
+    End,
+    /// They are listed and left alone; the slot is free at once.
+    Keep,
+}
+
+/// Active descendants of a worker that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnParentFailure {
+    /// They are stopped with the failure `parent_failed`.
+    Stop,
+    /// The nearest living ancestor owns them.
+    Adopt,
+}
+
+/// Reads or (root only) sets the cap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cap {
+    /// The new cap, at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<u32>,
+}
+
+/// Answer to [`Cap`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapReply {
+    /// The cap that holds now.
+    pub cap: u32,
+    /// Workers that hold a slot.
+    pub live: u32,
+    /// Workers in the queue.
+    pub queued: u32,
+}
+
+/// Holds or releases admissions (root only). Nothing that runs is touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Whether admissions are held.
+    pub paused: bool,
+}
+
+/// Answer to [`Pause`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PauseReply {
+    /// Whether admissions are held now.
+    pub paused: bool,
+}
+
+/// Closes the tree (root only): no launch is taken any more, its results stay readable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Close {
+    /// Stop what is active first; otherwise active work makes `close` fail with `active`.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// Answer to [`Close`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closed {
+    /// How many active workers were stopped for it.
+    pub stopped: u32,
+}
+
+/// Asks for a [`Progress`] now and a `progress` notification after every change, until the connection ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {}
+
+/// How a tree stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The tree.
+    pub tree: TreeId,
+    /// The cap.
+    pub cap: u32,
+    /// Workers that hold a slot.
+    pub live: u32,
+    /// Workers in the queue.
+    pub queued: u32,
+    /// Workers whose context is saved and whose process is gone.
+    pub parked: u32,
+    /// Live workers that wait and have lent their slot.
+    pub blocked: u32,
+    /// Workers that have answered while descendants are active.
+    pub finishing: u32,
+    /// Executions that completed.
+    pub completed: u32,
+    /// Executions that failed.
+    pub failed: u32,
+    /// Executions that were stopped.
+    pub stopped: u32,
+    /// Whether admissions are held.
+    pub paused: bool,
+}
