@@ -97,6 +97,13 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
     },
+    /// A live worker has taken in what it was owed up to this number. (Runner `worker`.)
+    Delivered {
+        /// Who.
+        worker: WorkerId,
+        /// The last item.
+        last: u64,
+    },
     /// A settled worker was asked to park.
     ParkAsked {
         /// Who.
@@ -167,9 +174,16 @@ pub enum Event {
         /// How.
         outcome: Outcome,
     },
-    /// A lead has read these results itself: they are not announced any more.
+    /// A lead was told these ends by its own call: they are not announced any more.
     Consumed {
-        /// Whose results.
+        /// The tree.
+        tree: TreeId,
+        /// The lead.
+        owner: Owner,
+        /// The call, where a repeat of it must be answered alike.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
+        /// Whose ends.
         workers: Vec<WorkerId>,
     },
     /// The cap was set.

@@ -36,3 +36,5 @@ pub const REATTACH_MS: u64 = 10_000;
 pub const RETENTION_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// Most ended workers of closed trees that are kept; beyond it the tree that was closed first goes.
 pub const CLOSED_WORKERS_MAX: usize = 200_000;
+/// How long a process that has parked may take to exit, in milliseconds.
+pub const SETTLE_TO_EXIT_MS: u64 = 5_000;
