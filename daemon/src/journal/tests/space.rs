@@ -90,6 +90,13 @@ fn on_a_full_disk_the_ballast_makes_room_for_what_must_be_written() {
             Err(error) => panic!("{error}"),
         }
     };
+    // A crash now: what the failed batches have left in the log is neither read nor taken for damage.
+    let crashed = TempDir::new().unwrap();
+    for name in ["roost.db", "roost.db-wal"] {
+        fs::copy(dir.join(name), crashed.path().join(name)).unwrap();
+    }
+    assert_eq!(open(crashed.path()).1.records, records(1..=last).records);
+
     assert!(journal.release_ballast());
     commit(&journal, must_be_written);
     commit(&journal, refused);
