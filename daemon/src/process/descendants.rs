@@ -42,7 +42,7 @@ pub struct Known<'a> {
 impl Processes {
     /// Reads `/proc`.
     pub fn read(state_dir: &[u8]) -> Self {
-        let with_marker = |stat: Stat| Process { marker: identity::marker_of(stat.process.pid, state_dir), stat };
+        let with_marker = |stat: Stat| Process { marker: identity::marker_of(&stat, state_dir), stat };
         Self { list: pids().filter_map(identity::stat).map(with_marker).collect(), own_pid: std::process::id() }
     }
 
@@ -106,7 +106,7 @@ impl Orphans {
         };
         let stats = children.filter(|pid| !is_known(*pid)).filter_map(identity::stat);
         let orphans = stats.filter(|stat| stat.parent == own_pid && stat.alive);
-        Self(orphans.map(|stat| Process { marker: identity::marker_of(stat.process.pid, state_dir), stat }).collect())
+        Self(orphans.map(|stat| Process { marker: identity::marker_of(&stat, state_dir), stat }).collect())
     }
 
     /// Whether one of them belongs to this incarnation, whose main process was our child and is reaped.
@@ -147,7 +147,7 @@ mod tests {
     }
 
     fn process(pid: u32, parent: u32, session: u32, marker: Option<u64>) -> Process {
-        let stat = Stat { process: who(pid), parent, group: session, session, alive: true };
+        let stat = Stat { process: who(pid), parent, group: session, session, alive: true, is_kernel: false };
         Process { stat, marker: marker.map(incarnation) }
     }
 

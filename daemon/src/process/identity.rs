@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use roost_proto::id::{Epoch, Incarnation};
 use roost_proto::link::ProcessIdentity;
@@ -24,7 +25,16 @@ pub struct Stat {
     pub session: u32,
     /// Whether anything of it still runs: a zombie does not, unless other threads outlived its main thread.
     pub alive: bool,
+    /// Whether it is a thread of the kernel: those have no environment.
+    pub is_kernel: bool,
 }
+
+/// `PF_KTHREAD` of the kernel's `sched.h`, in field 9.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// How long the environment of a process in the middle of an `execve` is waited for, at most.
+const EXEC_TRIES_MAX: u32 = 20;
+const EXEC_TRY: Duration = Duration::from_micros(200);
 
 /// Parses `/proc/PID/stat`. The name in parentheses may hold anything, so fields count from the last `)`.
 pub fn parse_stat(text: &[u8]) -> Option<Stat> {
@@ -42,6 +52,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
         group: small(field(5)?),
         session: small(field(6)?),
         alive: !dead,
+        is_kernel: number(field(9)?)? & KERNEL_THREAD != 0,
     })
 }
 
@@ -102,8 +113,27 @@ pub fn parse_marker(environ: &[u8], state_dir: &[u8]) -> Option<Incarnation> {
 }
 
 /// The marker that a process carries, if it is one of this state directory.
-pub fn marker_of(pid: u32, state_dir: &[u8]) -> Option<Incarnation> {
-    parse_marker(&fs::read(format!("/proc/{pid}/environ")).ok()?, state_dir)
+///
+/// In the middle of an `execve` a process has neither arguments nor environment for a moment. To take that for "no marker"
+/// would let it escape, so an empty environment is read again before it is believed.
+pub fn marker_of(stat: &Stat, state_dir: &[u8]) -> Option<Incarnation> {
+    if stat.is_kernel || !stat.alive {
+        return None;
+    }
+    let read = |name: &str| fs::read(format!("/proc/{}/{name}", stat.process.pid));
+    for tries in 0..EXEC_TRIES_MAX {
+        let environ = read("environ").ok()?;
+        if !environ.is_empty() {
+            return parse_marker(&environ, state_dir);
+        }
+        // The arguments are there a little before the environment is.
+        let has_arguments = !read("cmdline").ok()?.is_empty();
+        if (has_arguments && tries >= 2) || !is_alive(stat.process) {
+            return None;
+        }
+        std::thread::sleep(EXEC_TRY);
+    }
+    None
 }
 
 /// The home directory of a user by the passwd database, for when `HOME` is unset.

@@ -19,7 +19,7 @@ use roost_proto::link::{ExitStatus, ProcessIdentity, Signal, SpawnOrder, Stdin, 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::children::Children;
-use super::{identity, reap};
+use super::{identity, reap, spawn};
 
 const ALONE: &str = "ROOSTD_TEST_ALONE";
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn alone(name: &str, body: fn(&mut World)) {
     if std::env::var(ALONE).is_ok_and(|chosen| chosen == name) {
         reap::become_subreaper().unwrap();
+        spawn::seal_descriptors().unwrap();
         let mut world = World::new();
         body(&mut world);
         world.sweep();
@@ -180,8 +181,12 @@ impl World {
     /// Living processes that carry a marker of this world.
     fn marked(&self) -> Vec<ProcessIdentity> {
         let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<u32>().ok());
-        let marked = pids.filter(|pid| identity::marker_of(*pid, self.dir.path().as_os_str().as_bytes()).is_some());
-        marked.filter_map(identity::stat).filter(|stat| stat.alive).map(|stat| stat.process).collect()
+        let marked = pids.filter_map(identity::stat).filter(|stat| self.marker(stat).is_some());
+        marked.map(|stat| stat.process).collect()
+    }
+
+    fn marker(&self, stat: &identity::Stat) -> Option<Incarnation> {
+        identity::marker_of(stat, self.dir.path().as_os_str().as_bytes())
     }
 }
 
@@ -394,9 +399,10 @@ alone! {
         if !leftovers.is_empty() {
             world.emptied(1);
         }
-        let mut left: Vec<u32> = world.marked().into_iter().map(|process| process.pid).collect();
-        left.retain(|pid| identity::marker_of(*pid, world.dir.path().as_os_str().as_bytes()) == Some(incarnation(1)));
-        assert_eq!(left, [0_u32; 0]);
+        let of_the_first = |process: &ProcessIdentity| {
+            identity::stat(process.pid).is_some_and(|stat| world.marker(&stat) == Some(incarnation(1)))
+        };
+        assert_eq!(world.marked().into_iter().filter(of_the_first).count(), 0);
         assert!(identity::is_alive(other), "a sibling is not touched");
     }
 }
