@@ -87,7 +87,9 @@ pub enum SupervisorError {
         last: String,
     },
     /// The installed broker does not speak our language.
-    #[error("the installed roostd speaks link version {theirs} and this supervisor {ours}: it ends so that the installed one can take over")]
+    #[error(
+        "the installed roostd speaks link version {theirs} and this supervisor {ours}: it ends so that the installed one can take over"
+    )]
     LinkVersion {
         /// The broker's.
         theirs: u32,

@@ -183,8 +183,8 @@ impl Children {
             Phase::Ended { status, remains: Remains::Nothing } => {
                 self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: Vec::new() });
             }
-            Phase::Ended { status, remains: Remains::Ending(ending) } => {
-                self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: ending.pids() });
+            Phase::Ended { status, remains: Remains::Ending(_) } => {
+                self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: table::listed(&child.tracked) });
             }
         }
         true

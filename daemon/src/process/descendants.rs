@@ -162,8 +162,8 @@ mod tests {
         let list = vec![
             process(1, 0, 1, None),
             process(10, 1, 10, Some(1)),
-            process(11, 10, 10, None), // in the session, environment cleared
-            process(12, 11, 12, None), // a session of its own, known by its parent
+            process(11, 10, 10, None),   // in the session, environment cleared
+            process(12, 11, 12, None),   // a session of its own, known by its parent
             process(13, 1, 13, Some(1)), // re-parented, known by its marker
             process(14, 13, 14, None),
             process(15, 1, 15, None), // known from before

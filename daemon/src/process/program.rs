@@ -182,7 +182,8 @@ pub fn resolve(name: &[u8], cwd: &Path, path: Option<&[u8]>) -> Result<PathBuf, 
             }
         }
     }
-    Err(at_fault.unwrap_or_else(|| SpawnError::NotFound { name: name.into(), path: String::from_utf8_lossy(path).escape_debug().to_string() }))
+    Err(at_fault
+        .unwrap_or_else(|| SpawnError::NotFound { name: name.into(), path: String::from_utf8_lossy(path).escape_debug().to_string() }))
 }
 
 /// Whether this file can be executed as far as its name and its bits tell.

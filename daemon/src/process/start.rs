@@ -92,7 +92,8 @@ impl Strings {
             return Err(program::diagnose(source, program, cwd, self.bytes()));
         }
         // A text without `#!` is a script of the shell, as execvp has it.
-        let mut argv = vec![c"/bin/sh".to_owned(), CString::new(program.as_os_str().as_bytes()).map_err(|_| SpawnError::Nul { what: "the program" })?];
+        let mut argv =
+            vec![c"/bin/sh".to_owned(), CString::new(program.as_os_str().as_bytes()).map_err(|_| SpawnError::Nul { what: "the program" })?];
         argv.extend(self.argv.iter().skip(1).cloned());
         let shell = Path::new("/bin/sh");
         with(shell, &argv).map_err(|source| program::diagnose(source, shell, cwd, self.bytes()))

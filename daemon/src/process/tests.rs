@@ -110,10 +110,10 @@ impl World {
 
     fn spawned(&mut self, order: &SpawnOrder) -> ProcessIdentity {
         self.children.spawn(order);
-        match self.next_report() {
-            ToBroker::Spawned { incarnation, process } if incarnation == order.incarnation => process,
-            other => panic!("{other:?}"),
-        }
+        let report = self.next_report();
+        let ToBroker::Spawned { incarnation, process } = report else { panic!("{report:?}") };
+        assert_eq!(incarnation, order.incarnation);
+        process
     }
 
     fn next_report(&mut self) -> ToBroker {
@@ -141,10 +141,10 @@ impl World {
     }
 
     fn exited(&mut self, execution: u64) -> (ExitStatus, Vec<u32>) {
-        match self.next_report() {
-            ToBroker::Exited { incarnation: which, status, leftovers } if which == incarnation(execution) => (status, leftovers),
-            other => panic!("{other:?}"),
-        }
+        let report = self.next_report();
+        let ToBroker::Exited { incarnation: which, status, leftovers } = report else { panic!("{report:?}") };
+        assert_eq!(which, incarnation(execution));
+        (status, leftovers)
     }
 
     fn emptied(&mut self, execution: u64) {
@@ -161,14 +161,11 @@ impl World {
 
     fn failure(&mut self, order: &SpawnOrder) -> (String, bool) {
         self.children.spawn(order);
-        match self.next_report() {
-            ToBroker::SpawnFailed { reason, transient, .. } => {
-                let out = Path::new(std::ffi::OsStr::from_bytes(&order.stdout_path));
-                assert!(!out.exists(), "the output file of a failed start must not stay: it would be evidence");
-                (reason, transient)
-            }
-            other => panic!("{other:?}"),
-        }
+        let report = self.next_report();
+        let ToBroker::SpawnFailed { reason, transient, .. } = report else { panic!("{report:?}") };
+        let out = Path::new(std::ffi::OsStr::from_bytes(&order.stdout_path));
+        assert!(!out.exists(), "the output file of a failed start must not stay: it would be evidence");
+        (reason, transient)
     }
 
     /// Kills whatever a test left, whichever incarnation it belongs to.
@@ -481,5 +478,17 @@ alone! {
         assert_eq!(world.children.hello()[0].process, process);
         world.emptied(1);
         assert_eq!(world.marked(), []);
+    }
+}
+
+alone! {
+    fn a_descendant_without_marker_and_parents_is_known_from_an_earlier_look(world) {
+        let script = "env -i setsid sh -c 'trap \"\" TERM; echo up > fifo; sleep 300; sleep 300' & wait";
+        let (process, _) = world.script(1, script);
+        world.children.signal(incarnation(1), Signal::Term);
+        let (status, leftovers) = world.exited(1);
+        assert_eq!((status, leftovers.is_empty()), (ExitStatus::Signal(15), false));
+        world.emptied(1);
+        assert!(!identity::is_alive(process) && leftovers.iter().all(|pid| !identity::stat(*pid).is_some_and(|stat| stat.alive)));
     }
 }

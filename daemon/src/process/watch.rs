@@ -72,8 +72,11 @@ impl Watch {
             }
             let keys: Vec<u64> = events.iter().map(|event: &epoll::Event| event.data.u64()).collect();
             // Dropping the descriptor takes it out of the epoll.
-            let ended = self.watched.extract_if(.., |_, (key, _)| keys.contains(key));
-            all.extend(ended.map(|(which, _)| which));
+            self.watched.retain(|which, (key, _)| {
+                let ended = keys.contains(key);
+                all.extend(ended.then_some(*which));
+                !ended
+            });
         }
     }
 

@@ -71,7 +71,7 @@ impl Link {
     }
 
     /// The next message that has arrived whole.
-    pub fn next(&mut self) -> Result<Option<ToSupervisor>, LinkFailure> {
+    pub fn receive(&mut self) -> Result<Option<ToSupervisor>, LinkFailure> {
         loop {
             if let Some(message) = self.decoder.next_message()? {
                 return Ok(Some(message));
@@ -102,14 +102,14 @@ mod tests {
     fn what_was_sent_before_the_end_is_read_before_the_end() {
         let (mut link, theirs) = Link::pair().unwrap();
         let mut theirs = UnixStream::from(theirs);
-        assert!(link.next().unwrap().is_none());
+        assert!(link.receive().unwrap().is_none());
         for message in [ToSupervisor::Hello { version: LINK_VERSION }, ToSupervisor::Shutdown] {
             theirs.write_all(&encode(&message).unwrap()).unwrap();
         }
         drop(theirs);
-        assert_eq!(link.next().unwrap(), Some(ToSupervisor::Hello { version: LINK_VERSION }));
-        assert_eq!(link.next().unwrap(), Some(ToSupervisor::Shutdown));
-        assert!(link.next().unwrap().is_none() && link.is_closed);
+        assert_eq!(link.receive().unwrap(), Some(ToSupervisor::Hello { version: LINK_VERSION }));
+        assert_eq!(link.receive().unwrap(), Some(ToSupervisor::Shutdown));
+        assert!(link.receive().unwrap().is_none() && link.is_closed);
         link.send(&ToBroker::Terminate).unwrap();
         assert!(!link.wants_write());
     }
@@ -120,6 +120,6 @@ mod tests {
         while !link.wants_write() {
             link.send(&ToBroker::Terminate).unwrap();
         }
-        assert!(link.next().unwrap().is_none() && !link.is_closed);
+        assert!(link.receive().unwrap().is_none() && !link.is_closed);
     }
 }

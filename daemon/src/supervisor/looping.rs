@@ -157,7 +157,7 @@ impl<'a> Supervisor<'a> {
     fn read_link(&mut self, now: Instant) -> Result<(), SupervisorError> {
         loop {
             let Some(running) = &mut self.broker.running else { return Ok(()) };
-            match running.link.next() {
+            match running.link.receive() {
                 Ok(Some(message)) => self.obey(message, now)?,
                 Ok(None) => break,
                 Err(failure) => {

@@ -67,7 +67,7 @@ impl Children {
         let mut processes = None;
         for incarnation in ended {
             let Some(child) = self.table.get(&incarnation) else { continue };
-            let known = Known { incarnation, main: child.main, tracked: &BTreeSet::new() };
+            let known = Known { incarnation, main: child.main, tracked: &child.tracked };
             let left = if child.ours && !orphans.any_of(&known) {
                 Vec::new()
             } else {
@@ -93,7 +93,7 @@ impl Children {
             return;
         }
         let kill_at = if child.killed { now } else { now + LEFTOVERS_TERM };
-        *remains = Remains::Ending(Ending { kill_at, look_at: kill_at, seen: BTreeSet::new() });
+        *remains = Remains::Ending(Ending { kill_at, look_at: kill_at, told: BTreeSet::new() });
         self.press(incarnation, left, now);
     }
 
@@ -107,7 +107,7 @@ impl Children {
             }
             let processes = Processes::read(&self.state_dir);
             asked.retain(|incarnation, signal| {
-                let members = self.members(&processes, *incarnation);
+                let members = self.look(&processes, *incarnation);
                 let new: Vec<_> = members.into_iter().filter(|process| sent.insert(*process)).collect();
                 for process in &new {
                     send(*process, signals(*signal));
@@ -130,7 +130,7 @@ impl Children {
         }
         let processes = Processes::read(&self.state_dir);
         for incarnation in due {
-            let left = self.members(&processes, incarnation);
+            let left = self.look(&processes, incarnation);
             if left.is_empty() { self.emptied(incarnation) } else { self.press(incarnation, left, now) }
         }
     }
@@ -151,11 +151,11 @@ impl Children {
             }
             if kill {
                 send(*process, KILL);
-            } else if !ending.seen.contains(process) {
+            } else if ending.told.insert(*process) {
                 send(*process, TERM);
             }
         }
-        ending.seen = left.into_iter().collect();
+        child.tracked = left.into_iter().collect();
     }
 
     fn emptied(&mut self, incarnation: Incarnation) {
@@ -176,14 +176,12 @@ impl Children {
         }
     }
 
-    fn members(&self, processes: &Processes, incarnation: Incarnation) -> Vec<ProcessIdentity> {
-        let Some(child) = self.table.get(&incarnation) else { return Vec::new() };
-        let nobody = BTreeSet::new();
-        let tracked = match &child.phase {
-            Phase::Ended { remains: Remains::Ending(ending), .. } => &ending.seen,
-            Phase::Running | Phase::Ended { remains: Remains::Unexamined | Remains::Nothing, .. } => &nobody,
-        };
-        processes.members(&Known { incarnation, main: child.main, tracked })
+    /// The living processes of an incarnation, remembered for the next look.
+    fn look(&mut self, processes: &Processes, incarnation: Incarnation) -> Vec<ProcessIdentity> {
+        let Some(child) = self.table.get_mut(&incarnation) else { return Vec::new() };
+        let members = processes.members(&Known { incarnation, main: child.main, tracked: &child.tracked });
+        child.tracked = members.iter().copied().collect();
+        members
     }
 }
 

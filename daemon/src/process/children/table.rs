@@ -23,6 +23,8 @@ pub(super) struct Child {
     /// Our end of its standard input.
     pub stdin: Option<OwnedFd>,
     pub end_leftovers: bool,
+    /// Its processes at the last look: so that those are still known which clear their environment and lose their parents.
+    pub tracked: BTreeSet<ProcessIdentity>,
     /// Whether KILL was asked for: what is left then gets no TERM first.
     pub killed: bool,
     /// Whether the broker needs to hear of it no more.
@@ -54,14 +56,8 @@ pub(super) struct Ending {
     pub kill_at: Instant,
     /// When to look at them next, should none of them end before.
     pub look_at: Instant,
-    /// Those that were seen alive at the last look.
-    pub seen: BTreeSet<ProcessIdentity>,
-}
-
-impl Ending {
-    pub fn pids(&self) -> Vec<u32> {
-        listed(&self.seen)
-    }
+    /// Those that had their TERM.
+    pub told: BTreeSet<ProcessIdentity>,
 }
 
 /// The pids that a report names.
@@ -77,6 +73,7 @@ impl Child {
             ours: true,
             stdin,
             end_leftovers,
+            tracked: BTreeSet::new(),
             killed: false,
             forgotten: false,
             watch_at: None,
