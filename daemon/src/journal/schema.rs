@@ -34,7 +34,7 @@ fn version_1(connection: &Connection) -> rusqlite::Result<()> {
             id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, body TEXT NOT NULL) STRICT;
          CREATE TABLE specs(
             worker INTEGER PRIMARY KEY, environment INTEGER NOT NULL REFERENCES environments(id),
-            body TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
+            body TEXT NOT NULL, crc INTEGER NOT NULL, generation INTEGER NOT NULL) STRICT;
          CREATE INDEX specs_environment ON specs(environment);
          CREATE TABLE contexts(
             id INTEGER PRIMARY KEY, worker INTEGER NOT NULL, generation INTEGER NOT NULL,

@@ -53,18 +53,20 @@ fn scan(mut log: impl Read, size: u64) -> io::Result<Found> {
     let mut frame = vec![0; FRAME_HEADER + page_bytes];
     let (mut sound, mut open_frames, mut stray_frames, mut stray_commits) = (true, 0_u32, 0_u32, 0_u32);
     while fill(&mut log, &mut frame)? {
-        if frame[8..16] != *salt {
-            // Left over from before the log was begun anew.
-            sound = false;
-            continue;
-        }
-        let commits = word(&frame, 4, false) != 0;
+        let has_our_salt = frame[8..16] == *salt;
+        let mut has_our_sum = false;
         if sound {
             let (head, page) = frame.split_at(FRAME_HEADER);
             sum.add(&head[..8]);
             sum.add(page);
-            sound = sum.is(&head[16..24]);
+            has_our_sum = sum.is(&head[16..24]);
         }
+        sound = has_our_salt && has_our_sum;
+        // Neither of the two: left over from before the log was begun anew.
+        if !has_our_salt && !has_our_sum {
+            continue;
+        }
+        let commits = word(&frame, 4, false) != 0;
         match (sound, commits) {
             (true, true) => open_frames = 0,
             (true, false) => open_frames += 1,

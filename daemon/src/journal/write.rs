@@ -116,12 +116,9 @@ fn put_spec(connection: &Connection, worker: WorkerId, spec: &Spec, environments
     })
     .map_err(not_stored)?;
     let crc = spec_crc(worker, &digest, body.as_bytes());
-    connection.prepare_cached("INSERT INTO specs(worker, environment, body, crc) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
-        worker.0.cast_signed(),
-        env,
-        body,
-        crc
-    ])?;
+    let sql = "INSERT INTO specs(worker, environment, body, crc, generation)
+               VALUES (?1, ?2, ?3, ?4, ifnull((SELECT max(generation) FROM contexts WHERE worker = ?1), 0))";
+    connection.prepare_cached(sql)?.execute(params![worker.0.cast_signed(), env, body, crc])?;
     Ok(())
 }
 
@@ -136,6 +133,8 @@ fn put_context(connection: &Connection, worker: WorkerId, bytes: &[u8]) -> rusql
         sha256(bytes),
         bytes
     ])?;
+    // Said twice: a context that vanished must not pass for none, which would be a fresh start.
+    connection.prepare_cached("UPDATE specs SET generation = ?2 WHERE worker = ?1")?.execute([worker, generation])?;
     connection.prepare_cached("DELETE FROM contexts WHERE worker = ?1 AND generation < ?2")?.execute([worker, generation - 1])?;
     Ok(())
 }

@@ -80,7 +80,9 @@ fn a_flipped_bit_in_the_log_costs_at_most_the_last_batch_or_is_refused() {
     let (db, wal, ends) = unfinished();
     let (all, but_one) = (ends[ends.len() - 1], ends[ends.len() - 2]);
     let mut refused = 0;
-    for at in (0..32).chain((32..wal.len()).step_by(251)) {
+    // All over the headers of the log and of its frames, and somewhere in each page.
+    let headers = (32..wal.len()).step_by(24 + 4096).flat_map(|frame| frame..frame + 24);
+    for at in (0..32).chain(headers).chain((32..wal.len()).step_by(251)) {
         let mut wal = wal.clone();
         wal[at] ^= 1 << (at % 8);
         let dir = put(&db, Some(&wal));
@@ -278,6 +280,25 @@ fn a_damaged_snapshot_falls_back_to_the_one_before_and_that_one_is_then_kept() {
     // No snapshot left, but every record.
     let found = open(dir.path()).1;
     assert_eq!((found.snapshot, found.records.len(), found.notes.len()), (None, 120, 2));
+}
+
+#[test]
+fn a_context_that_vanished_is_not_taken_for_none() {
+    for change in [
+        "DELETE FROM contexts WHERE worker = 1",
+        "UPDATE contexts SET generation = 2 WHERE worker = 1",
+        "UPDATE specs SET generation = 0 WHERE worker = 1",
+    ] {
+        let dir = full();
+        raw(dir.path()).execute_batch(change).unwrap();
+        let (journal, _) = open(dir.path());
+        assert!(matches!(loaded(&journal, 1), Err(LoadError::ContextDamaged { .. })), "{change}");
+        assert_eq!(loaded(&journal, 2).unwrap().context, Some(vec![4; 10]), "{change}");
+    }
+    let dir = full();
+    let (journal, _) = open(dir.path());
+    commit(&journal, Batch { specs: vec![(WorkerId(1), spec("again"))], ..Batch::default() });
+    assert_eq!(loaded(&journal, 1).unwrap().context, Some(vec![3; 5_000]));
 }
 
 #[test]
