@@ -2,18 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use roost_proto::message::daemon::{
-    DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply,
-};
+use roost_proto::message::daemon::{DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply};
 use roost_proto::message::launch::{Launch, Receipt};
 use roost_proto::message::park::{CONTEXT_BYTES_MAX, Park, ParkReply};
 use roost_proto::message::result::{ReadResult, ResultReply, Wait, WaitReply};
 use roost_proto::message::session::Identity;
 use roost_proto::message::status::{Status, StatusReply};
 use roost_proto::message::stop::{Interrupt, InterruptReply, Stop, StopReply};
-use roost_proto::message::tree::{
-    Attach, Cap, CapReply, Close, Closed, Open, Opened, Pause, PauseReply, Progress, Settings, Watch,
-};
+use roost_proto::message::tree::{Attach, Cap, CapReply, Close, Closed, Open, Opened, Pause, PauseReply, Progress, Settings, Watch};
 use roost_proto::rpc::ErrorKind;
 
 use crate::connection::Connection;

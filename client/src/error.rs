@@ -160,9 +160,9 @@ impl Error {
     /// What to do next, when there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::ForeignDirectory { variable, .. } => Some(format!(
-                "after su or sudo {variable} still names the other user's; unset it, or set ROOST_SOCKET and ROOST_STATE_DIR"
-            )),
+            Self::ForeignDirectory { variable, .. } => {
+                Some(format!("after su or sudo {variable} still names the other user's; unset it, or set ROOST_SOCKET and ROOST_STATE_DIR"))
+            }
             Self::ForeignServer { socket, .. } => Some(format!("remove {} if nobody of yours needs it", socket.display())),
             Self::NoDaemon { .. } => Some("start one with `roost daemon start`, or leave out --no-start".into()),
             Self::DaemonMissing { .. } => Some("install roostd beside roost".into()),

@@ -34,10 +34,10 @@ impl Watcher {
         }
     }
 
-    /// The newest progress that has arrived, without blocking. Call it when [`Watcher::descriptor`] is readable.
-    pub fn latest(&mut self) -> Result<Option<Progress>, Error> {
-        // Readable means that there is at least a part of a line; a daemon sends lines whole.
-        let mut newest = self.read(true)?;
+    /// The newest progress that has arrived whole, without touching the socket. Ask before polling [`Watcher::descriptor`]:
+    /// what has been read already makes no descriptor readable.
+    pub fn arrived(&mut self) -> Result<Option<Progress>, Error> {
+        let mut newest = None;
         while let Some(newer) = self.read(false)? {
             newest = Some(newer);
         }
