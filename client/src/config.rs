@@ -6,6 +6,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use roost_proto::message::session::Identity;
 use roost_proto::paths::{Paths, Surroundings};
@@ -37,7 +38,12 @@ pub struct Config {
     pub client: String,
     /// The program to start as the daemon; `None` for `roostd` beside our own program, else on `PATH`.
     pub daemon: Option<PathBuf>,
+    /// How long a call that does not block by nature, hello included, may stay unanswered.
+    pub answer_within: Duration,
 }
+
+/// The usual [`Config::answer_within`].
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Paths that were asked for; they win over the environment.
 #[derive(Debug, Clone, Default)]
@@ -76,7 +82,14 @@ impl Config {
         } else {
             Start::OnDemand
         };
-        Ok(Self { paths, identity, start, client: concat!("roost ", env!("CARGO_PKG_VERSION")).into(), daemon: None })
+        Ok(Self {
+            paths,
+            identity,
+            start,
+            client: concat!("roost ", env!("CARGO_PKG_VERSION")).into(),
+            daemon: None,
+            answer_within: ANSWER_WITHIN,
+        })
     }
 
     /// The same daemon, as an operator: from there a tree can be opened or attached to.

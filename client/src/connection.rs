@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::config::{Config, Start};
 use crate::error::Error;
 use crate::link::Link;
-use crate::policy::{BRIEF, Outage, Patience, Policy};
+use crate::policy::{Outage, Patience, Policy};
 use crate::start;
 
 /// One conversation with a daemon. Calls are typed methods; see `calls.rs` for the list.
@@ -118,7 +118,7 @@ impl Connection {
         self.last_id += 1;
         let id = self.last_id;
         let deadline = match patience {
-            Patience::Brief => Some(Instant::now() + BRIEF),
+            Patience::Brief => Some(Instant::now() + self.config.answer_within),
             Patience::Unbounded => None,
         };
         let line = line(id, request)?;
@@ -138,7 +138,7 @@ impl Connection {
         if kind == io::ErrorKind::TimedOut {
             Attempt::Final(Error::Unanswered {
                 method: R::METHOD,
-                seconds: BRIEF.as_secs(),
+                seconds: self.config.answer_within.as_secs(),
                 socket: self.config.paths.socket.clone(),
                 pid: start::lock_pid(&self.config.paths),
             })

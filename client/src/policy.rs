@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a call that does not block by nature, hello included, may stay unanswered.
-pub(crate) const BRIEF: Duration = Duration::from_secs(30);
 /// How long a broken connection may take to come back, for a call that does not block by nature.
 const OUTAGE_MAX: Duration = Duration::from_secs(60);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -20,7 +18,7 @@ pub(crate) struct Policy {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Unanswered for [`BRIEF`] is an error.
+    /// Unanswered for `Config::answer_within` is an error.
     Brief,
     /// Never ends by itself.
     Unbounded,

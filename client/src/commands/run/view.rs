@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use roost::proto::message::tree::Progress;
@@ -12,6 +13,8 @@ use crate::output::{escape_line, note};
 
 /// How much of a failed worker's standard error is passed on.
 const STDERR_BYTES_MAX: u64 = 8 << 10;
+
+const TICK: Duration = Duration::from_millis(250);
 
 /// The line of progress; nothing when nobody looks.
 pub(super) struct View {
@@ -25,6 +28,8 @@ impl View {
         }
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
+        // The clock in the line goes on between two changes of the tree.
+        bar.enable_steady_tick(TICK);
         Self { bar: Some(bar) }
     }
 
