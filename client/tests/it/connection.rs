@@ -87,7 +87,7 @@ fn a_park_or_close_whose_answer_was_lost_has_happened() {
             "close" => "tree_closed",
             _ => return None,
         };
-        Some(if tries.fetch_add(1, Ordering::Relaxed) % 2 == 0 { Act::Break } else { Act::Refuse(kind) })
+        Some(if tries.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) { Act::Break } else { Act::Refuse(kind) })
     });
     let mut connection = Connection::dial(fake.config()).unwrap();
     connection.park(&Park { context: "c".into() }).unwrap();
