@@ -1,1 +1,182 @@
-//! Being written.
+//! The daemon's flags and times, and what it takes from its environment.
+//!
+//! It starts nothing and touches no disk but the passwd database.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use roost_proto::paths::{Paths, Surroundings};
+
+/// The first back-off of a broker that keeps dying. The first death costs nothing.
+pub const BROKER_BACK_OFF_MIN: Duration = Duration::from_millis(100);
+/// The longest back-off.
+pub const BROKER_BACK_OFF_MAX: Duration = Duration::from_secs(5);
+/// A broker that lived this long was healthy: its death is a first one.
+pub const BROKER_HEALTHY: Duration = Duration::from_secs(10);
+/// How long a broker has to exit after it said `Restart`, closed its link, or lost its supervisor.
+pub const BROKER_EXIT: Duration = Duration::from_secs(10);
+/// How often in a row a broker may die before one was ever ready; then the daemon gives up.
+pub const BROKER_BOOTS_MAX: u32 = 5;
+/// How long an orderly end may take after SIGTERM.
+pub const TERMINATE: Duration = Duration::from_secs(60);
+/// How long the broker of a supervisor that was killed may hold the lock.
+pub const LOCK_ORPHAN: Duration = Duration::from_secs(5);
+
+/// Exit code: another daemon serves this state directory.
+pub const EXIT_HELD: u8 = 3;
+/// Exit code: refuses to run until something is put right (EX_CONFIG). Starting again does not help.
+pub const EXIT_REFUSED: u8 = 78;
+
+/// Flags of `roostd`.
+#[derive(Debug, Parser)]
+#[command(name = "roostd", version, about = "The Roost daemon: a per-user broker for trees of nested workers")]
+pub struct Cli {
+    /// What this process is to be, if not the supervisor.
+    #[command(subcommand)]
+    pub role: Option<Role>,
+    /// Where, and for how long.
+    #[command(flatten)]
+    pub daemon: DaemonFlags,
+}
+
+/// Flags of the supervisor.
+#[derive(Debug, Clone, Args)]
+pub struct DaemonFlags {
+    /// The listening socket; its directory must be private to you [default: $XDG_RUNTIME_DIR/roost/roost.sock]
+    #[arg(long, value_name = "PATH", env = "ROOST_SOCKET", hide_env_values = true)]
+    pub socket: Option<OsString>,
+    /// Where journal and outputs are kept [default: $XDG_STATE_HOME/roost, else ~/.local/state/roost]
+    #[arg(long, value_name = "DIR", env = "ROOST_STATE_DIR", hide_env_values = true)]
+    pub state_dir: Option<OsString>,
+    /// Leave after so many seconds without a tree and a client; 0 = never
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub idle_exit: u64,
+    /// Go to the background; return when it serves, with the line `ready`, or `error: ...`
+    #[arg(long)]
+    pub detach: bool,
+    /// Set by `--detach` for the process in the background.
+    #[arg(long, hide = true)]
+    pub detached: bool,
+}
+
+/// What else a `roostd` process can be.
+#[derive(Debug, Subcommand)]
+pub enum Role {
+    /// The broker, started by the supervisor.
+    #[command(hide = true)]
+    Broker(BrokerFlags),
+}
+
+/// Flags of the broker. The supervisor has applied the rules for paths already.
+#[derive(Debug, Args)]
+pub struct BrokerFlags {
+    /// The listening socket's path.
+    #[arg(long)]
+    pub socket: PathBuf,
+    /// The state directory.
+    #[arg(long)]
+    pub state_dir: PathBuf,
+    /// Seconds; 0 = never.
+    #[arg(long)]
+    pub idle_exit: u64,
+    /// Whether neither path was asked for.
+    #[arg(long)]
+    pub is_default: bool,
+}
+
+impl BrokerFlags {
+    /// As the supervisor computed them.
+    pub fn paths(&self) -> Paths {
+        Paths { socket: self.socket.clone(), state_dir: self.state_dir.clone(), is_default: self.is_default }
+    }
+
+    /// The arguments that parse to these paths and this time.
+    pub fn arguments(paths: &Paths, idle_exit_s: u64) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec!["broker".into(), "--socket".into(), paths.socket.clone().into()];
+        arguments.extend(["--state-dir".into(), paths.state_dir.clone().into()]);
+        arguments.extend(["--idle-exit".into(), idle_exit_s.to_string().into()]);
+        if paths.is_default {
+            arguments.push("--is-default".into());
+        }
+        arguments
+    }
+}
+
+impl DaemonFlags {
+    /// What the rule for paths looks at.
+    pub fn surroundings(&self, uid: u32) -> Surroundings {
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+        Surroundings {
+            socket: self.socket.clone(),
+            state_dir: self.state_dir.clone(),
+            xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
+            xdg_state_home: std::env::var_os("XDG_STATE_HOME"),
+            home: home.or_else(|| crate::process::identity::home_of(uid).map(Into::into)),
+            uid,
+        }
+    }
+
+    /// The same flags for another process of this daemon whose environment says nothing of Roost.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        for (flag, value) in [("--socket", &self.socket), ("--state-dir", &self.state_dir)] {
+            if let Some(value) = value {
+                arguments.extend([flag.into(), value.clone()]);
+            }
+        }
+        arguments.extend(["--idle-exit".into(), self.idle_exit.to_string().into()]);
+        arguments
+    }
+}
+
+/// Variables by which a service manager speaks to one process and not to its children.
+const OF_THE_SERVICE_MANAGER: [&str; 9] = [
+    "NOTIFY_SOCKET",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    "JOURNAL_STREAM",
+    "INVOCATION_ID",
+    "MAINPID",
+];
+
+/// Whether this variable says that its holder is a worker, or belongs to one. The log filter does not.
+pub fn is_of_a_worker(name: &OsString) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("ROOST_") && name != "ROOST_LOG")
+}
+
+/// An environment for a process that is neither a worker nor the service's main process.
+pub fn scrubbed(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    let is_of_the_service_manager = |name: &OsString| name.to_str().is_some_and(|name| OF_THE_SERVICE_MANAGER.contains(&name));
+    environment.into_iter().filter(|(name, _)| !is_of_a_worker(name) && !is_of_the_service_manager(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_broker_reads_the_arguments_that_the_supervisor_writes() {
+        let paths = Paths { socket: "/s".into(), state_dir: "/d".into(), is_default: true };
+        let words = std::iter::once("roostd".into()).chain(BrokerFlags::arguments(&paths, 7));
+        let Some(Role::Broker(flags)) = Cli::try_parse_from(words).unwrap().role else { panic!("no broker") };
+        assert_eq!((flags.paths(), flags.idle_exit), (paths, 7));
+    }
+
+    #[test]
+    fn nothing_of_a_worker_or_of_systemd_stays_in_the_environment() {
+        let pair = |name: &str| (OsString::from(name), OsString::from("1"));
+        let kept = scrubbed(["ROOST_TOKEN", "PATH", "ROOST_LOG", "NOTIFY_SOCKET", "ROOSTER"].map(pair));
+        assert_eq!(kept, ["PATH", "ROOST_LOG", "ROOSTER"].map(pair));
+    }
+}

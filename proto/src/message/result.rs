@@ -8,6 +8,8 @@ use crate::outcome::Outcome;
 /// Blocks until direct children have ended. Aborting it aborts only the wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
+    /// Repeating it after a lost connection gets the same answer.
+    pub request_id: String,
     /// Which children; empty for all that the caller has launched and whose end it was not told yet.
     #[serde(default)]
     pub names: Vec<String>,

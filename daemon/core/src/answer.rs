@@ -1,0 +1,80 @@
+//! What a waiting call is answered with once it is over.
+
+use roost_proto::id::{JobId, TreeId, WorkerId};
+
+use crate::calls::{Over, Pending, Want};
+use crate::command::CallId;
+use crate::effect::{Effect, Reply};
+use crate::event::Owner;
+use crate::lifecycle::launch::placed;
+use crate::lifecycle::open::active_workers;
+use crate::lifecycle::wait::{answer_result, consume};
+use crate::rejection::Rejection;
+use crate::state::worker::Worker;
+use crate::step::{Step, end_of};
+
+/// Answers a call.
+pub fn answer(step: &mut Step<'_>, call: CallId, pending: Pending) {
+    let timed_out = match pending.over {
+        Some(Over::Refused(rejection)) => return step.refuse(call, rejection),
+        Some(Over::TimedOut) => true,
+        Some(Over::Done) | None => false,
+    };
+    match pending.want {
+        // Answered when the process is known, never by time.
+        Want::Welcome(_) => step.refuse(call, Rejection::UnknownIdentity),
+        Want::Receipt(job) => {
+            let tasks = placed(step.state, job);
+            step.reply(call, Reply::Receipt { job, tasks, ends: Vec::new() });
+        }
+        Want::Results(job) => results(step, call, job, pending.asker),
+        Want::Ends { request_id, workers, any: _ } => ends(step, call, pending.asker, request_id, &workers, timed_out),
+        Want::Result(worker) => answer_result(step, call, worker, pending.asker, timed_out),
+        Want::Stopped(names) => step.reply(call, Reply::Stopped(names)),
+        Want::Interrupted { stopped, generation } => step.reply(call, Reply::Interrupted { stopped, generation }),
+        Want::Closed { tree, stopped } => {
+            debug_assert!(active_workers(step.state, tree).is_empty(), "a closed tree has nothing active");
+            step.reply(call, Reply::Closed { stopped });
+        }
+        Want::Drained { stopped } if timed_out => {
+            let live = || step.state.workers.values().filter(|worker| worker.has_process());
+            let names = live().take(10).map(|worker: &Worker| worker.name.to_string()).collect();
+            let live = u32::try_from(live().count()).unwrap_or(u32::MAX);
+            debug_assert_eq!(stopped, 0, "a drain that ends workers has no deadline of its own");
+            step.refuse(call, Rejection::StillRunning { live, names });
+        }
+        Want::Drained { stopped } => {
+            step.reply(call, Reply::Drained { stopped });
+            step.effects.push(Effect::Leave);
+        }
+    }
+}
+
+fn results(step: &mut Step<'_>, call: CallId, job: JobId, asker: Option<(TreeId, Owner)>) {
+    let workers = step.state.jobs.get(&job).map(|job| job.workers.clone()).unwrap_or_default();
+    if let Some((tree, owner)) = asker {
+        consume(step, tree, owner, None, &workers);
+    }
+    let tasks = placed(step.state, job);
+    let ends = workers.iter().filter_map(|worker| end_of(step.state, *worker)).collect();
+    step.reply(call, Reply::Receipt { job, tasks, ends });
+}
+
+fn ends(step: &mut Step<'_>, call: CallId, asker: Option<(TreeId, Owner)>, request_id: String, workers: &[WorkerId], timed_out: bool) {
+    let mut ended: Vec<&Worker> =
+        workers.iter().filter_map(|worker| step.state.workers.get(worker)).filter(|worker| worker.has_ended()).collect();
+    // The sort is stable: those that ended in the same moment stay in the order asked.
+    ended.sort_by_key(|worker| worker.ended_at.map(|at| at.mono));
+    let ended: Vec<WorkerId> = ended.into_iter().map(|worker| worker.id).collect();
+    let pending: Vec<String> = workers
+        .iter()
+        .filter_map(|worker| step.state.workers.get(worker))
+        .filter(|worker| !worker.has_ended())
+        .map(|worker| worker.name.to_string())
+        .collect();
+    if let Some((tree, owner)) = asker {
+        consume(step, tree, owner, Some(request_id), &ended);
+    }
+    let ends = ended.iter().filter_map(|worker| end_of(step.state, *worker)).collect();
+    step.reply(call, Reply::Ends { ends, pending, timed_out });
+}

@@ -1,0 +1,262 @@
+//! Calls that wait for something to happen. They live as long as their connection and are not in the journal: a client that
+//! lost its broker sends them again, with the same request id.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use roost_proto::id::{JobId, TreeId, WorkerId};
+
+use crate::command::{CallId, Claim};
+use crate::event::Owner;
+use crate::rejection::Rejection;
+use crate::time::Mono;
+
+/// Who asks, when it is somebody of a tree.
+pub type Asker = (TreeId, Owner);
+
+/// A call that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// Who asks; `None` for an operator.
+    pub asker: Option<Asker>,
+    /// What it is answered with.
+    pub want: Want,
+    /// Workers whose end it still waits for.
+    pub awaited: BTreeSet<WorkerId>,
+    /// When it gives up.
+    pub deadline: Option<Mono>,
+    /// Set once it is to be answered.
+    pub over: Option<Over>,
+}
+
+/// What a waiting call is answered with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Want {
+    /// Who the caller is, once its process is known.
+    Welcome(Box<Claim>),
+    /// A receipt, as soon as the step has placed the job.
+    Receipt(JobId),
+    /// A receipt and the results.
+    Results(JobId),
+    /// The ends of these workers.
+    Ends {
+        /// The call's id, for a repeat.
+        request_id: String,
+        /// The workers, in the order asked.
+        workers: Vec<WorkerId>,
+        /// At the first.
+        any: bool,
+    },
+    /// The result of this worker.
+    Result(WorkerId),
+    /// What a stop did: name, and whether it had ended before.
+    Stopped(Vec<(String, bool)>),
+    /// What an interrupt did.
+    Interrupted {
+        /// How many were active.
+        stopped: u32,
+        /// New generation.
+        generation: u64,
+    },
+    /// A tree is closed.
+    Closed {
+        /// Which.
+        tree: TreeId,
+        /// How many were stopped.
+        stopped: u32,
+    },
+    /// No process is live.
+    Drained {
+        /// How many were ended for it.
+        stopped: u32,
+    },
+}
+
+/// Why a waiting call is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Over {
+    /// What it waited for is there.
+    Done,
+    /// Its time is over.
+    TimedOut,
+    /// It cannot be.
+    Refused(Rejection),
+}
+
+impl Want {
+    /// Whether the asking worker waits for descendants: then its slot may be needed elsewhere.
+    pub fn blocks(&self) -> bool {
+        match self {
+            Self::Results(_) | Self::Ends { .. } | Self::Result(_) => true,
+            Self::Welcome(_)
+            | Self::Receipt(_)
+            | Self::Stopped(_)
+            | Self::Interrupted { .. }
+            | Self::Closed { .. }
+            | Self::Drained { .. } => false,
+        }
+    }
+
+    fn at_first(&self) -> bool {
+        matches!(self, Self::Ends { any: true, .. })
+    }
+}
+
+/// All waiting calls.
+#[derive(Debug, Clone, Default)]
+pub struct Calls {
+    calls: BTreeMap<CallId, Pending>,
+    watchers: BTreeMap<WorkerId, BTreeSet<CallId>>,
+    by_asker: BTreeMap<Asker, BTreeSet<CallId>>,
+    deadlines: BTreeSet<(Mono, CallId)>,
+    over: BTreeSet<CallId>,
+    /// Askers with a call that came, went or is over since they were last looked at.
+    stirred: BTreeSet<Asker>,
+    /// Hellos of processes whose start the supervisor has not reported yet.
+    greeting: BTreeMap<WorkerId, BTreeSet<CallId>>,
+}
+
+impl Calls {
+    /// Adds a call. It is over at once when nothing is left to wait for.
+    pub fn add(&mut self, call: CallId, mut pending: Pending) {
+        if pending.over.is_none() && pending.awaited.is_empty() && !matches!(pending.want, Want::Welcome(_) | Want::Drained { .. }) {
+            pending.over = Some(Over::Done);
+        }
+        for worker in &pending.awaited {
+            self.watchers.entry(*worker).or_default().insert(call);
+        }
+        if let Some(asker) = pending.asker {
+            self.by_asker.entry(asker).or_default().insert(call);
+            self.stirred.insert(asker);
+        }
+        if let Want::Welcome(claim) = &pending.want
+            && let Some(worker) = claim.worker
+        {
+            self.greeting.entry(worker).or_default().insert(call);
+        }
+        self.deadlines.extend(pending.deadline.map(|deadline| (deadline, call)));
+        if pending.over.is_some() {
+            self.over.insert(call);
+        }
+        self.calls.insert(call, pending);
+    }
+
+    /// How many calls of this asker wait.
+    pub fn count(&self, asker: Asker) -> usize {
+        self.by_asker.get(&asker).map_or(0, BTreeSet::len)
+    }
+
+    /// A worker has ended: calls that waited for it alone, or for the first end, are over.
+    pub fn note_end(&mut self, worker: WorkerId) {
+        for call in self.watchers.remove(&worker).unwrap_or_default() {
+            let Some(pending) = self.calls.get_mut(&call) else { continue };
+            pending.awaited.remove(&worker);
+            if pending.awaited.is_empty() || pending.want.at_first() {
+                self.finish(call, Over::Done);
+            }
+        }
+    }
+
+    /// Says how a call is over, unless that is known already.
+    pub fn finish(&mut self, call: CallId, over: Over) {
+        if let Some(pending) = self.calls.get_mut(&call) {
+            pending.over.get_or_insert(over);
+            self.stirred.extend(pending.asker);
+            self.over.insert(call);
+        }
+    }
+
+    /// The time of these calls is over.
+    pub fn note_time(&mut self, now: Mono) {
+        while let Some((at, call)) = self.deadlines.first().copied()
+            && at <= now
+        {
+            self.deadlines.remove(&(at, call));
+            self.finish(call, Over::TimedOut);
+        }
+    }
+
+    /// The next deadline.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// The calls that are over and wait for their answer.
+    pub fn over(&self) -> Vec<CallId> {
+        self.over.iter().copied().collect()
+    }
+
+    /// A call.
+    pub fn get(&self, call: CallId) -> Option<&Pending> {
+        self.calls.get(&call)
+    }
+
+    /// Whether a worker waits in a call that is not over.
+    pub fn is_blocked(&self, asker: Asker) -> bool {
+        self.of(asker).any(|(_, pending)| pending.over.is_none() && pending.want.blocks())
+    }
+
+    /// Whether a worker has a call that makes it wait, over or not.
+    pub fn has_blocking(&self, asker: Asker) -> bool {
+        self.of(asker).any(|(_, pending)| pending.want.blocks())
+    }
+
+    /// The newest waiting call of a worker.
+    pub fn newest_wait(&self, asker: Asker) -> Option<CallId> {
+        self.of(asker).filter(|(_, pending)| pending.over.is_none() && pending.want.blocks()).map(|(call, _)| call).max()
+    }
+
+    /// Askers to look at again.
+    pub fn take_stirred(&mut self) -> BTreeSet<Asker> {
+        std::mem::take(&mut self.stirred)
+    }
+
+    /// Whether a worker has a waiting call that is over and not answered.
+    pub fn may_go_on(&self, asker: Asker) -> bool {
+        self.of(asker).any(|(_, pending)| pending.over.is_some() && pending.want.blocks())
+    }
+
+    /// Hellos that wait for this worker's process.
+    pub fn greeting(&mut self, worker: WorkerId) -> Vec<CallId> {
+        self.greeting.remove(&worker).unwrap_or_default().into_iter().collect()
+    }
+
+    /// The calls that wait for the daemon to be drained.
+    pub fn draining(&self) -> Vec<CallId> {
+        self.calls.iter().filter(|(_, pending)| matches!(pending.want, Want::Drained { .. })).map(|(call, _)| *call).collect()
+    }
+
+    /// Takes a call out.
+    pub fn remove(&mut self, call: CallId) -> Option<Pending> {
+        let pending = self.calls.remove(&call)?;
+        self.over.remove(&call);
+        for worker in &pending.awaited {
+            forget(&mut self.watchers, worker, call);
+        }
+        if let Some(asker) = pending.asker {
+            forget(&mut self.by_asker, &asker, call);
+            self.stirred.insert(asker);
+        }
+        if let Want::Welcome(claim) = &pending.want
+            && let Some(worker) = claim.worker
+        {
+            forget(&mut self.greeting, &worker, call);
+        }
+        if let Some(deadline) = pending.deadline {
+            self.deadlines.remove(&(deadline, call));
+        }
+        Some(pending)
+    }
+
+    fn of(&self, asker: Asker) -> impl Iterator<Item = (CallId, &Pending)> + '_ {
+        self.by_asker.get(&asker).into_iter().flatten().filter_map(|call| Some((*call, self.calls.get(call)?)))
+    }
+}
+
+fn forget<K: Ord>(index: &mut BTreeMap<K, BTreeSet<CallId>>, key: &K, call: CallId) {
+    if let Some(calls) = index.get_mut(key) {
+        calls.remove(&call);
+        if calls.is_empty() {
+            index.remove(key);
+        }
+    }
+}

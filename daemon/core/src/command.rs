@@ -1,0 +1,339 @@
+//! What may be asked of the broker: the in-memory vocabulary. Commands are checked, and refused whole or recorded whole.
+//!
+//! They are not the wire's requests (`session/translate.rs` makes them) and not the journal's events.
+
+use roost_proto::id::{Epoch, Incarnation, Token, TreeId, WorkerId};
+use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity};
+
+use crate::event::{Context, Digest, Settings};
+
+/// A call that waits for its answer. The driver hands the numbers out and knows which connection each belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+/// Who is calling, as its `hello` showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Caller {
+    /// The user, outside of any tree.
+    Operator,
+    /// The root of a tree.
+    Root(TreeId),
+    /// A process of a worker.
+    Worker {
+        /// The worker.
+        worker: WorkerId,
+        /// The incarnation that the process belongs to.
+        epoch: Epoch,
+    },
+}
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A connection says who it is.
+    Hello {
+        /// The call.
+        call: CallId,
+        /// What it claims; without a claim it is an operator.
+        claim: Option<Claim>,
+    },
+    /// Open a tree, or find the open one of the same key or request.
+    Open {
+        /// The call.
+        call: CallId,
+        /// The tree, with a fresh id and token.
+        open: Box<Open>,
+    },
+    /// Speak as the root of this tree from now on.
+    Attach {
+        /// The call.
+        call: CallId,
+        /// Which tree.
+        tree: TreeId,
+    },
+    /// Launch tasks.
+    Launch {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// What.
+        launch: Box<Launch>,
+    },
+    /// Wait for children.
+    Wait {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// Repeating it after a lost connection gets the same answer.
+        request_id: String,
+        /// Which children; empty for all whose end the caller was not told yet.
+        names: Vec<String>,
+        /// At the first end.
+        any: bool,
+        /// Milliseconds.
+        timeout_ms: Option<u64>,
+    },
+    /// Read a result.
+    Result {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// The tree, for an operator.
+        tree: Option<TreeId>,
+        /// Whose result.
+        name: String,
+        /// Until it has ended.
+        wait: bool,
+        /// Milliseconds.
+        timeout_ms: Option<u64>,
+    },
+    /// Look at trees and workers.
+    Status {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// The tree, for an operator.
+        tree: Option<TreeId>,
+        /// Only this worker and what descends from it.
+        name: Option<String>,
+        /// Only what was launched after this worker.
+        after: Option<WorkerId>,
+    },
+    /// Count a tree.
+    Count {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+    },
+    /// Stop children with their subtrees.
+    Stop {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// Which children.
+        names: Vec<String>,
+        /// Answer at once.
+        no_wait: bool,
+    },
+    /// Stop everything of a tree.
+    Interrupt {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// Answer at once.
+        no_wait: bool,
+    },
+    /// Read or set the cap.
+    Cap {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// The new cap.
+        cap: Option<u32>,
+    },
+    /// Hold or release admissions.
+    Pause {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// Held?
+        paused: bool,
+    },
+    /// Close a tree.
+    Close {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// Stop what is active.
+        now: bool,
+    },
+    /// A plain command saves its context and is about to exit.
+    Park {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// What it saved.
+        context: Context,
+    },
+    /// A worker that speaks the protocol ended its turn. Without active descendants that is its end.
+    Settle {
+        /// Which incarnation.
+        incarnation: Incarnation,
+        /// What it saved.
+        context: Context,
+    },
+    /// A worker that was asked to park has saved its context and may exit.
+    ParkReady {
+        /// Which incarnation.
+        incarnation: Incarnation,
+        /// What it saved.
+        context: Context,
+    },
+    /// A worker that was asked to park cannot.
+    ParkDecline {
+        /// Which incarnation.
+        incarnation: Incarnation,
+        /// Do not ask again for so long.
+        not_before_ms: u64,
+    },
+    /// A worker that speaks the protocol has taken in what it was owed.
+    Ack {
+        /// Which incarnation.
+        incarnation: Incarnation,
+        /// Up to this number.
+        last: u64,
+    },
+    /// The connection of these calls is gone: what they waited for does not matter any more.
+    Abandon {
+        /// The calls.
+        calls: Vec<CallId>,
+    },
+    /// A root connection is gone or there; an ephemeral tree lives by them.
+    RootPresence {
+        /// Which tree.
+        tree: TreeId,
+        /// How many connections speak as its root now.
+        connections: u32,
+    },
+    /// The supervisor's word of what it holds; first command after a start of the broker.
+    Reconcile {
+        /// All its children.
+        children: Vec<ChildReport>,
+    },
+    /// A process runs.
+    Spawned {
+        /// Which.
+        incarnation: Incarnation,
+        /// The process.
+        process: ProcessIdentity,
+    },
+    /// A process could not be started.
+    SpawnFailed {
+        /// Which.
+        incarnation: Incarnation,
+        /// Why.
+        reason: String,
+        /// Whether trying again may help.
+        transient: bool,
+    },
+    /// The saved context that the process needs is damaged.
+    ContextCorrupt {
+        /// Which.
+        incarnation: Incarnation,
+    },
+    /// A main process has ended.
+    Exited {
+        /// Which.
+        incarnation: Incarnation,
+        /// How.
+        status: ExitStatus,
+        /// Whether processes of it are left alive.
+        leftovers: bool,
+    },
+    /// What a main process left behind is gone.
+    Emptied {
+        /// Which.
+        incarnation: Incarnation,
+    },
+    /// A start that the journal decided and no supervisor carried out.
+    NeverStarted {
+        /// Which.
+        incarnation: Incarnation,
+    },
+    /// A deadline may have passed.
+    Tick,
+    /// Take no new work, and say when no process is live any more.
+    Drain {
+        /// The call; `None` when the supervisor was told to end.
+        call: Option<CallId>,
+        /// End live workers instead of waiting.
+        now: bool,
+        /// Milliseconds, after which it is called off.
+        timeout_ms: Option<u64>,
+    },
+}
+
+/// What a `hello` claims.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The tree.
+    pub tree: TreeId,
+    /// The worker; `None` for the root.
+    pub worker: Option<WorkerId>,
+    /// The capability.
+    pub token: Token,
+    /// The incarnation.
+    pub epoch: Option<Epoch>,
+    /// The pids that the calling process descends from, itself first, and its session's leader: a worker's token works for
+    /// the processes of that worker alone.
+    pub lineage: Vec<u32>,
+}
+
+/// A tree to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// A fresh random id.
+    pub tree: TreeId,
+    /// A fresh random token.
+    pub token: Token,
+    /// Repeating it finds the same tree.
+    pub request_id: String,
+    /// Name for later sessions of the same root.
+    pub key: Option<String>,
+    /// Lives by its root's connections.
+    pub ephemeral: bool,
+    /// What holds for it.
+    pub settings: Settings,
+}
+
+/// A launch. Texts, arguments and environments stay with the driver, by task index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// Repeating it returns the same receipt.
+    pub request_id: String,
+    /// Digest of the whole request.
+    pub digest: Digest,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// Answer with the results.
+    pub foreground: bool,
+    /// The interrupt generation that the caller knows.
+    pub generation: Option<u64>,
+}
+
+/// What the core needs to know of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// The name that was asked for.
+    pub name: Option<String>,
+    /// What a made-up name starts with.
+    pub stem: String,
+    /// A fresh random token.
+    pub token: Token,
+    /// Descendants.
+    pub allowance: Allowance,
+    /// The group that it counts against.
+    pub group: Option<String>,
+    /// Wall time.
+    pub timeout_ms: Option<u64>,
+}
+
+/// How many descendants a task asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowance {
+    /// This many.
+    Exactly(u64),
+    /// All that its launcher has left.
+    Rest,
+}

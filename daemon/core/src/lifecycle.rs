@@ -1,0 +1,14 @@
+//! The verbs of a worker's life, one file each. Verbs never import each other; what several need is in `lifecycle/close_out.rs`
+//! (how executions end) and `lifecycle/authority.rs` (who may).
+
+pub mod authority;
+pub mod close_out;
+pub mod connect;
+pub mod deliver;
+pub mod launch;
+pub mod open;
+pub mod park;
+pub mod process;
+pub mod stop;
+pub mod timers;
+pub mod wait;

@@ -1,0 +1,62 @@
+//! Who may: what a caller stands for in this very moment. Every verb of a client asks here first.
+
+use roost_proto::id::{Epoch, TreeId, WorkerId};
+
+use crate::command::Caller;
+use crate::event::Owner;
+use crate::rejection::Rejection;
+use crate::state::State;
+use crate::state::worker::{Phase, Worker};
+
+/// What the caller may own: its tree and itself as an owner.
+pub fn asker(state: &State, caller: Caller) -> Result<(TreeId, Owner), Rejection> {
+    match caller {
+        Caller::Operator => Err(Rejection::NoTree),
+        Caller::Root(tree) => state.tree(tree).map(|tree| (tree.id, Owner::Root)),
+        Caller::Worker { worker, epoch } => {
+            let worker = current(state, worker, epoch)?;
+            if matches!(worker.phase, Phase::Leaving { .. }) {
+                return Err(Rejection::Parked);
+            }
+            Ok((worker.tree, Owner::Worker(worker.id)))
+        }
+    }
+}
+
+/// The same for a verb that makes new work: neither a closed tree nor a worker that is being ended may.
+pub fn may_launch(state: &State, caller: Caller) -> Result<(TreeId, Owner), Rejection> {
+    let (tree, owner) = asker(state, caller)?;
+    if state.tree(tree)?.closed_at.is_some() {
+        return Err(Rejection::TreeClosed { tree });
+    }
+    let stopping = match owner {
+        Owner::Root => false,
+        // A stop latches the whole subtree, so the caller's own record tells.
+        Owner::Worker(worker) => state.workers.get(&worker).is_some_and(|worker| worker.stop.is_some()),
+    };
+    if stopping { Err(Rejection::Stopping) } else { Ok((tree, owner)) }
+}
+
+/// The tree of a caller that must be its root.
+pub fn root(state: &State, caller: Caller, what: &'static str) -> Result<TreeId, Rejection> {
+    match asker(state, caller)? {
+        (tree, Owner::Root) => Ok(tree),
+        (_, Owner::Worker(_)) => Err(Rejection::NotRoot { what }),
+    }
+}
+
+/// A caller that must be a worker.
+pub fn worker(state: &State, caller: Caller, what: &'static str) -> Result<WorkerId, Rejection> {
+    match caller {
+        Caller::Operator | Caller::Root(_) => Err(Rejection::NotWorker { what }),
+        Caller::Worker { .. } => match asker(state, caller)? {
+            (_, Owner::Worker(worker)) => Ok(worker),
+            (_, Owner::Root) => Err(Rejection::NotWorker { what }),
+        },
+    }
+}
+
+/// A worker whose living incarnation this is.
+pub fn current(state: &State, worker: WorkerId, epoch: Epoch) -> Result<&Worker, Rejection> {
+    state.workers.get(&worker).filter(|worker| worker.epoch == epoch && worker.can_speak()).ok_or(Rejection::StaleEpoch { epoch })
+}

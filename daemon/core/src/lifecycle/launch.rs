@@ -1,0 +1,155 @@
+//! Launching: everything is checked first, then budget, names and places are taken with one record (contract sections 4 and 5).
+
+use std::collections::BTreeSet;
+
+use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
+
+use crate::command::{Allowance, Caller, Launch, Task};
+use crate::effect::Placed;
+use crate::event::{AcceptedTask, Event, JobAccepted, Owner};
+use crate::lifecycle::authority;
+use crate::limits::{BUDGET_MAX, LABEL_BYTES_MAX, TASKS_PER_LAUNCH_MAX};
+use crate::rejection::Rejection;
+use crate::state::budget::Ledger;
+use crate::state::tree::Tree;
+use crate::state::{State, names};
+use crate::step::Step;
+
+/// Accepts a launch, or finds the one of the same request. Returns its job; the receipt is written when the step has placed it.
+pub fn launch(step: &mut Step<'_>, caller: Caller, launch: &Launch) -> Result<(TreeId, Owner, JobId), Rejection> {
+    let (tree, owner) = authority::asker(step.state, caller)?;
+    let key = State::request_key(tree, owner, &launch.request_id);
+    if let Some(job) = step.state.requests.get(&key) {
+        let same = step.state.jobs.get(job).is_some_and(|known| known.digest == launch.digest);
+        let reused = || Rejection::RequestIdReused { request_id: launch.request_id.clone() };
+        return if same { Ok((tree, owner, *job)) } else { Err(reused()) };
+    }
+    authority::may_launch(step.state, caller)?;
+    let accepted = check(step.state, tree, owner, launch)?;
+    let job = accepted.job;
+    step.record(Event::JobAccepted(Box::new(accepted)));
+    Ok((tree, owner, job))
+}
+
+/// All checks of a launch, in the order in which their answers help most.
+fn check(state: &State, tree: TreeId, owner: Owner, launch: &Launch) -> Result<JobAccepted, Rejection> {
+    let record = state.tree(tree)?;
+    let lead = state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
+    if launch.request_id.is_empty() || launch.request_id.len() > LABEL_BYTES_MAX {
+        let range = format!("1 to {LABEL_BYTES_MAX} bytes long");
+        return Err(Rejection::BadValue { what: "the request id", range, value: format!("{} bytes", launch.request_id.len()) });
+    }
+    if launch.generation.is_some_and(|generation| generation < record.generation) {
+        return Err(Rejection::Interrupted);
+    }
+    if launch.tasks.is_empty() || launch.tasks.len() > TASKS_PER_LAUNCH_MAX {
+        return Err(Rejection::TaskCount { tasks: launch.tasks.len() });
+    }
+    if lead.child_depth > record.settings.depth_max {
+        return Err(Rejection::Depth { depth_max: record.settings.depth_max });
+    }
+    let named = names_of(record, &launch.tasks)?;
+    let remaining = lead.ledger.remaining();
+    let allowances = allowances(&launch.tasks, remaining)?;
+    let needed = Ledger::cost(allowances.iter().copied()).unwrap_or(u64::MAX);
+    if needed > remaining {
+        return Err(Rejection::Budget { needed, remaining });
+    }
+    let mut tasks = Vec::with_capacity(launch.tasks.len());
+    for (((index, task), name), allowance) in (1..).zip(&launch.tasks).zip(named).zip(allowances) {
+        tasks.push(AcceptedTask {
+            worker: WorkerId(state.last_worker + index),
+            execution: ExecutionId(state.last_execution + index),
+            name,
+            token: task.token,
+            allowance,
+            group: group_of(record, task)?,
+            timeout_ms: task.timeout_ms.filter(|timeout| *timeout > 0),
+        });
+    }
+    let job = JobId(state.last_job + 1);
+    Ok(JobAccepted { job, tree, owner, request_id: launch.request_id.clone(), digest: launch.digest, tasks })
+}
+
+fn allowances(tasks: &[Task], remaining: u64) -> Result<Vec<u64>, Rejection> {
+    let one = |task: &Task| match task.allowance {
+        Allowance::Exactly(allowance) if allowance > BUDGET_MAX => {
+            let range = format!("at most {BUDGET_MAX}");
+            Err(Rejection::BadValue { what: "max_subagents_allowed", range, value: allowance.to_string() })
+        }
+        Allowance::Exactly(allowance) => Ok(allowance),
+        Allowance::Rest if tasks.len() == 1 => remaining.checked_sub(1).ok_or(Rejection::Budget { needed: 1, remaining }),
+        Allowance::Rest => {
+            let range = "a number in a launch of several tasks".to_owned();
+            Err(Rejection::BadValue { what: "max_subagents_allowed", range, value: "rest".into() })
+        }
+    };
+    tasks.iter().map(one).collect()
+}
+
+/// The names of a launch: asked for, or made up. Refused launches take none.
+fn names_of(tree: &Tree, tasks: &[Task]) -> Result<Vec<String>, Rejection> {
+    let mut taken = BTreeSet::new();
+    for name in tasks.iter().filter_map(|task| task.name.as_ref()) {
+        if let Some(why) = names::defect(name) {
+            return Err(Rejection::BadName { name: name.chars().take(60).collect(), why });
+        }
+        let folded = names::folded(name);
+        if tree.names.contains_key(&folded) || !taken.insert(folded) {
+            return Err(Rejection::NameTaken { name: name.clone() });
+        }
+    }
+    let mut number = tree.made_up;
+    let mut made_up = |task: &Task| {
+        loop {
+            number += 1;
+            let name = format!("{}-{number}", names::stem(&task.stem));
+            if !tree.names.contains_key(&names::folded(&name)) && taken.insert(names::folded(&name)) {
+                return name;
+            }
+        }
+    };
+    Ok(tasks.iter().map(|task| task.name.clone().unwrap_or_else(|| made_up(task))).collect())
+}
+
+/// A group without a cap of its own limits nothing, so its name is no more than a remark.
+fn group_of(tree: &Tree, task: &Task) -> Result<Option<u16>, Rejection> {
+    let Some(group) = &task.group else { return Ok(None) };
+    crate::lifecycle::open::label("the name of a group", group)?;
+    Ok(tree.settings.group_caps.iter().position(|(name, _)| name == group).and_then(|index| u16::try_from(index).ok()))
+}
+
+/// Where the tasks of a job went when it was accepted.
+pub fn placed(state: &State, job: JobId) -> Vec<Placed> {
+    let workers = || state.jobs.get(&job).into_iter().flat_map(|job| &job.workers).filter_map(|worker| state.workers.get(worker));
+    let mut started = 0;
+    let mut placed = Vec::new();
+    for worker in workers() {
+        let waits = !worker.at_once;
+        placed.push(Placed {
+            name: worker.name.to_string(),
+            worker: worker.id,
+            execution: worker.execution,
+            place: waits.then(|| worker.place.saturating_sub(started)),
+            reason: if waits { state.trees.get(&worker.tree).map(|tree| reason(state, tree, worker.group)) } else { None },
+        });
+        started += u32::from(worker.at_once);
+    }
+    placed
+}
+
+/// Why somebody in the queue waits, in words.
+pub fn reason(state: &State, tree: &Tree, group: Option<u16>) -> String {
+    let lane = &tree.lanes[Tree::lane_of(group)];
+    if tree.paused {
+        "the tree is paused".into()
+    } else if tree.counts.live >= tree.settings.cap {
+        format!("all {} slots are taken", tree.settings.cap)
+    } else if lane.is_full() {
+        format!("all {} slots of its group are taken", lane.cap.unwrap_or(0))
+    } else if state.live > tree.counts.live {
+        "the slots of the daemon are taken".into()
+    } else {
+        "it is about to start".into()
+    }
+}

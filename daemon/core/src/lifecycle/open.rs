@@ -1,0 +1,159 @@
+//! Trees: opening, attaching, cap, pause, closing, forgetting.
+
+use roost_proto::id::TreeId;
+
+use crate::command::{CallId, Caller, Open};
+use crate::effect::{Effect, Reply};
+use crate::event::{Event, Settings, TreeOpened};
+use crate::lifecycle::{authority, close_out};
+use crate::limits;
+use crate::rejection::Rejection;
+use crate::state::State;
+use crate::state::tree::Tree;
+use crate::step::Step;
+use crate::view;
+
+/// Opens a tree, or finds the open one of the same key or request.
+pub fn open(step: &mut Step<'_>, call: CallId, open: Open) -> Result<(), Rejection> {
+    label("the request id", &open.request_id)?;
+    if let Some(key) = &open.key {
+        label("the key", key)?;
+    }
+    check(&open.settings)?;
+    let is_same = |tree: &&Tree| tree.request_id == open.request_id || (tree.key.is_some() && tree.key == open.key);
+    let known = step.state.open_trees().find(is_same).map(|tree| opened(tree, false));
+    if let Some(reply) = known {
+        step.reply(call, reply);
+        return Ok(());
+    }
+    if step.state.open.len() >= limits::TREES_OPEN_MAX {
+        return Err(Rejection::Limit { what: "open trees", limit: limits::TREES_OPEN_MAX });
+    }
+    if step.state.trees.contains_key(&open.tree) {
+        // Two random ids of 64 bits were the same; the client may simply ask again.
+        return Err(Rejection::Limit { what: "tree ids", limit: 1 });
+    }
+    let Open { tree, token, request_id, key, ephemeral, settings } = open;
+    step.record(Event::TreeOpened(Box::new(TreeOpened { tree, token, request_id, key, ephemeral, settings })));
+    if let Some(tree) = step.state.trees.get(&tree) {
+        let reply = opened(tree, true);
+        step.reply(call, reply);
+    }
+    Ok(())
+}
+
+/// Speaks as the root of an open tree. The daemon's user may; processes of one user are no boundary (`docs/security.md`).
+pub fn attach(step: &mut Step<'_>, call: CallId, tree: TreeId) -> Result<(), Rejection> {
+    let tree = step.state.tree(tree)?;
+    let reply = opened(tree, false);
+    step.reply(call, reply);
+    Ok(())
+}
+
+/// Reads the cap, or sets it: only the root may.
+pub fn cap(step: &mut Step<'_>, call: CallId, caller: Caller, cap: Option<u32>) -> Result<(), Rejection> {
+    let (tree, _) = authority::asker(step.state, caller)?;
+    if let Some(cap) = cap {
+        let tree = open_root(step.state, caller, "change the cap")?;
+        range("the cap", cap, 1, limits::CAP_MAX)?;
+        step.record(Event::CapSet { tree, cap });
+    }
+    let counts = view::counts(step.state.tree(tree)?);
+    step.reply(call, Reply::Cap(counts));
+    Ok(())
+}
+
+/// Holds or releases admissions.
+pub fn pause(step: &mut Step<'_>, call: CallId, caller: Caller, paused: bool) -> Result<(), Rejection> {
+    let tree = open_root(step.state, caller, "pause or resume the tree")?;
+    if step.state.tree(tree)?.paused != paused {
+        step.record(Event::PauseSet { tree, paused });
+    }
+    step.reply(call, Reply::Paused(paused));
+    Ok(())
+}
+
+/// Closes a tree: refuses while something is active, or stops it. Returns how many were stopped and the tree.
+pub fn close(step: &mut Step<'_>, caller: Caller, now: bool) -> Result<(TreeId, Vec<roost_proto::id::WorkerId>), Rejection> {
+    let tree = authority::root(step.state, caller, "close the tree")?;
+    let active: Vec<_> = active_workers(step.state, tree);
+    if !active.is_empty() && !now {
+        return Err(Rejection::Active { active: u32::try_from(active.len()).unwrap_or(u32::MAX) });
+    }
+    if step.state.tree(tree)?.closed_at.is_none() {
+        step.record(Event::TreeClosed { tree });
+    }
+    for child in step.state.active_children(tree, crate::event::Owner::Root) {
+        close_out::end_subtree(step, child, crate::event::StopCause::Stop);
+    }
+    let active = active.into_iter().filter(|worker| step.state.workers.get(worker).is_some_and(|worker| !worker.has_ended())).collect();
+    Ok((tree, active))
+}
+
+/// The workers of a tree that have not ended.
+pub fn active_workers(state: &State, tree: TreeId) -> Vec<roost_proto::id::WorkerId> {
+    let children = state.active_children(tree, crate::event::Owner::Root);
+    children.iter().flat_map(|child| std::iter::once(*child).chain(state.active_below(*child))).collect()
+}
+
+/// Drops what retention does not keep any longer: closed trees by age, then by the number of workers that they hold.
+pub fn forget_old(step: &mut Step<'_>) {
+    while let Some((closed, tree)) = step.state.closed.first().copied() {
+        let old = closed + limits::RETENTION_MS <= step.now.mono || step.state.closed_workers > limits::CLOSED_WORKERS_MAX;
+        let settled = step.state.trees.get(&tree).is_some_and(|tree| !tree.is_active());
+        if !old || !settled || step.fault.is_some() {
+            return;
+        }
+        forget(step, tree);
+    }
+}
+
+fn forget(step: &mut Step<'_>, tree: TreeId) {
+    let Some(record) = step.state.trees.get(&tree) else { return };
+    let workers: Vec<_> = record.workers.iter().copied().collect();
+    let executions =
+        workers.iter().filter_map(|worker| step.state.workers.get(worker)).map(|worker| (worker.execution, worker.epoch)).collect();
+    step.record(Event::TreeForgotten { tree });
+    step.effects.push(Effect::RemoveFiles { executions, workers });
+}
+
+/// The tree of a root that may still change it.
+fn open_root(state: &State, caller: Caller, what: &'static str) -> Result<TreeId, Rejection> {
+    let tree = authority::root(state, caller, what)?;
+    if state.tree(tree)?.closed_at.is_some() { Err(Rejection::TreeClosed { tree }) } else { Ok(tree) }
+}
+
+fn opened(tree: &Tree, created: bool) -> Reply {
+    Reply::Opened { tree: tree.id, token: tree.token, created, settings: tree.settings.clone() }
+}
+
+fn check(settings: &Settings) -> Result<(), Rejection> {
+    range("the cap", settings.cap, 1, limits::CAP_MAX)?;
+    range("the budget", settings.budget, 0, limits::BUDGET_MAX)?;
+    range("the depth", settings.depth_max, 1, limits::DEPTH_MAX)?;
+    range("the stop grace in milliseconds", settings.stop_grace_ms, 0, 3_600_000)?;
+    if settings.group_caps.len() > limits::GROUPS_MAX {
+        return Err(Rejection::Limit { what: "groups with a cap", limit: limits::GROUPS_MAX });
+    }
+    for (group, cap) in &settings.group_caps {
+        label("the name of a group", group)?;
+        range("the cap of a group", *cap, 1, limits::CAP_MAX)?;
+    }
+    Ok(())
+}
+
+fn range<N: PartialOrd + std::fmt::Display>(what: &'static str, value: N, least: N, most: N) -> Result<(), Rejection> {
+    if value < least || value > most {
+        return Err(Rejection::BadValue { what, range: format!("between {least} and {most}"), value: value.to_string() });
+    }
+    Ok(())
+}
+
+/// A text that only serves to be the same again.
+pub fn label(what: &'static str, text: &str) -> Result<(), Rejection> {
+    if text.is_empty() || text.len() > limits::LABEL_BYTES_MAX {
+        let range = format!("1 to {} bytes long", limits::LABEL_BYTES_MAX);
+        return Err(Rejection::BadValue { what, range, value: format!("a text of {} bytes", text.len()) });
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Parking: contract section 6. `Event::Parked` is the one linearization point, for a command that parks itself and for a
+//! worker that was asked to.
+
+use roost_proto::id::Incarnation;
+
+use crate::command::{CallId, Caller};
+use crate::effect::{Effect, Reply};
+use crate::event::{Context, Event};
+use crate::lifecycle::authority;
+use crate::rejection::Rejection;
+use crate::state::State;
+use crate::state::worker::{Phase, Worker};
+use crate::step::Step;
+
+/// A plain command parks itself. Its process must exit once it is told.
+pub fn park(step: &mut Step<'_>, call: CallId, caller: Caller, context: Context) -> Result<(), Rejection> {
+    let worker = authority::worker(step.state, caller, "park")?;
+    if step.state.workers.get(&worker).is_some_and(|worker| worker.stop.is_some()) {
+        return Err(Rejection::Stopping);
+    }
+    // A lent slot is taken back first: whoever is on the way out counts until it is gone.
+    let lent = step.state.workers.get(&worker).is_some_and(Worker::is_lent);
+    if lent {
+        step.record(Event::SlotRetaken { worker });
+    }
+    step.record(Event::Parked { worker, context });
+    step.reply(call, Reply::Parked);
+    Ok(())
+}
+
+/// A worker that speaks the protocol ended its turn while descendants are active: its context is saved, it waits.
+pub fn settle(step: &mut Step<'_>, incarnation: Incarnation, context: Context) {
+    let Some(worker) = speaking(step.state, incarnation) else { return };
+    if worker.phase == Phase::Running && worker.active_children > 0 && worker.stop.is_none() {
+        let worker = worker.id;
+        step.record(Event::Settled { worker, context });
+    }
+}
+
+/// It was asked to park and has saved its context.
+pub fn ready(step: &mut Step<'_>, incarnation: Incarnation, context: Context) {
+    let Some(worker) = speaking(step.state, incarnation) else { return };
+    // A late answer, or one that something overtook, is no park: the worker goes on.
+    if matches!(worker.phase, Phase::ParkAsked { .. }) && worker.stop.is_none() {
+        let worker = worker.id;
+        step.record(Event::Parked { worker, context });
+        step.effects.push(Effect::ParkOk { incarnation });
+    }
+}
+
+/// It was asked to park and cannot.
+pub fn decline(step: &mut Step<'_>, incarnation: Incarnation, not_before_ms: u64) {
+    let Some(worker) = speaking(step.state, incarnation) else { return };
+    if matches!(worker.phase, Phase::ParkAsked { .. }) {
+        let worker = worker.id;
+        let not_before = step.now.mono + not_before_ms;
+        step.record(Event::ParkCancelled { worker, not_before });
+    }
+}
+
+fn speaking(state: &State, incarnation: Incarnation) -> Option<&Worker> {
+    let worker = state.executions.get(&incarnation.execution)?;
+    state.workers.get(worker).filter(|worker| worker.epoch == incarnation.epoch && worker.can_speak())
+}

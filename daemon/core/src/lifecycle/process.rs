@@ -1,0 +1,176 @@
+//! What the supervisor says of processes. A report of an older incarnation has no effect.
+
+use std::collections::BTreeSet;
+
+use roost_proto::id::Incarnation;
+use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity, Signal};
+use roost_proto::outcome::{Failure, Outcome};
+
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::lifecycle::close_out;
+use crate::limits::{START_RETRIES, START_RETRY_MS};
+use crate::state::State;
+use crate::state::worker::{Phase, Starting, Worker};
+use crate::step::Step;
+
+/// The worker of a living incarnation.
+fn living(state: &State, incarnation: Incarnation) -> Option<&Worker> {
+    let worker = state.executions.get(&incarnation.execution)?;
+    state.workers.get(worker).filter(|worker| worker.epoch == incarnation.epoch && worker.has_process())
+}
+
+/// The process runs.
+pub fn spawned(step: &mut Step<'_>, incarnation: Incarnation, process: ProcessIdentity) {
+    let Some(worker) = living(step.state, incarnation) else { return };
+    if matches!(worker.phase, Phase::Starting(_)) {
+        let worker = worker.id;
+        step.record(Event::ProcessStarted { worker, process });
+    }
+}
+
+/// It could not be started. What may come back, and every wake, is tried again; the slot is kept meanwhile.
+pub fn spawn_failed(step: &mut Step<'_>, incarnation: Incarnation, reason: String, transient: bool) {
+    let Some(worker) = living(step.state, incarnation) else { return };
+    let Phase::Starting(Starting { wake, tries, .. }) = worker.phase else { return };
+    let (id, stopping) = (worker.id, worker.stop.is_some());
+    if !stopping && (transient || wake.is_some()) && tries < START_RETRIES {
+        let again_at = step.now.mono + START_RETRY_MS * u64::from(tries + 1);
+        step.record(Event::StartDeferred { worker: id, again_at, reason });
+        return;
+    }
+    let failure = if wake.is_some() { Failure::Startup { reason } } else { Failure::Spawn { reason } };
+    end_start(step, incarnation, failure);
+}
+
+/// What it needs to wake with is damaged. A fresh start instead would run its work twice.
+pub fn context_corrupt(step: &mut Step<'_>, incarnation: Incarnation) {
+    if living(step.state, incarnation).is_some_and(|worker| matches!(worker.phase, Phase::Starting(_))) {
+        end_start(step, incarnation, Failure::ContextCorrupt);
+    }
+}
+
+fn end_start(step: &mut Step<'_>, incarnation: Incarnation, failure: Failure) {
+    let Some(worker) = living(step.state, incarnation) else { return };
+    let (id, stopped) = (worker.id, worker.stop.map(|_| worker.verdict(None)));
+    step.record(Event::SlotFreed { worker: id, status: ExitStatus::Unknown });
+    close_out::conclude(step, id, stopped.unwrap_or(Outcome::Failed(failure)));
+}
+
+/// Its main process has ended; what it left behind may be alive.
+pub fn exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus, leftovers: bool) {
+    let Some(worker) = living(step.state, incarnation) else {
+        // Of an end that is long known, or of an incarnation that is over: nobody needs the record of it.
+        if !leftovers {
+            step.effects.push(Effect::Forget { incarnation });
+        }
+        return;
+    };
+    let id = worker.id;
+    match &worker.phase {
+        Phase::Emptying { .. } => {
+            if !leftovers {
+                emptied(step, incarnation);
+            }
+            return;
+        }
+        // A settled worker that dies was merely parked by accident: its context is saved.
+        Phase::Waiting { .. } | Phase::ParkAsked { .. } if worker.stop.is_none() => {
+            if let Some(context) = worker.context {
+                step.record(Event::Parked { worker: id, context });
+            }
+        }
+        Phase::Starting(_)
+        | Phase::Running
+        | Phase::Blocked { .. }
+        | Phase::Waiting { .. }
+        | Phase::ParkAsked { .. }
+        | Phase::Leaving { .. }
+        | Phase::Queued
+        | Phase::Parked { .. }
+        | Phase::Gone { .. }
+        | Phase::Finishing { .. }
+        | Phase::Ended { .. } => {}
+    }
+    if leftovers {
+        step.record(Event::MainExited { worker: id, status });
+    } else {
+        freed(step, incarnation, status);
+    }
+}
+
+/// What it left behind is gone as well.
+pub fn emptied(step: &mut Step<'_>, incarnation: Incarnation) {
+    let status = living(step.state, incarnation)
+        .and_then(|worker| if let Phase::Emptying { status, .. } = worker.phase { Some(status) } else { None });
+    match status {
+        Some(status) => freed(step, incarnation, status),
+        None => step.effects.push(Effect::Forget { incarnation }),
+    }
+}
+
+fn freed(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus) {
+    let Some(id) = living(step.state, incarnation).map(|worker| worker.id) else { return };
+    step.record(Event::SlotFreed { worker: id, status });
+    step.effects.push(Effect::Forget { incarnation });
+    let gone = step.state.workers.get(&id).filter(|worker| matches!(worker.phase, Phase::Gone { .. }));
+    if let Some(outcome) = gone.map(|worker| worker.verdict(Some(status))) {
+        close_out::conclude(step, id, outcome);
+    }
+}
+
+/// No supervisor ever carried out this start: it may be carried out now, as the same incarnation.
+pub fn never_started(step: &mut Step<'_>, incarnation: Incarnation) {
+    let Some(worker) = living(step.state, incarnation) else { return };
+    if !matches!(worker.phase, Phase::Starting(_)) {
+        return;
+    }
+    let (id, stopping) = (worker.id, worker.stop.is_some());
+    if stopping {
+        end_start(step, incarnation, Failure::Lost);
+    } else {
+        step.spawn(id);
+    }
+}
+
+/// The supervisor's word of all that it holds, after a start of the broker: compares it with what the journal says.
+pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
+    let mut held = BTreeSet::new();
+    for child in children {
+        let incarnation = child.incarnation;
+        held.insert(incarnation);
+        if living(step.state, incarnation).is_none() {
+            if child.alive {
+                step.effects.push(Effect::Signal { incarnation, signal: Signal::Kill });
+            } else {
+                step.effects.push(Effect::Forget { incarnation });
+            }
+            continue;
+        }
+        spawned(step, incarnation, child.process);
+        match child.exited {
+            Some(status) => exited(step, incarnation, status, child.alive),
+            None => signal_again(step, incarnation),
+        }
+    }
+    let missing: Vec<_> = step
+        .state
+        .workers
+        .values()
+        .filter(|worker| worker.has_process() && !held.contains(&worker.incarnation()))
+        .map(|worker| Effect::Adopt { incarnation: worker.incarnation(), process: worker.process })
+        .collect();
+    step.effects.extend(missing);
+}
+
+/// The signal of a stop may have been lost with the broker that had decided it.
+pub fn signal_again(step: &mut Step<'_>, incarnation: Incarnation) {
+    let Some(worker) = living(step.state, incarnation) else { return };
+    let kill = match (&worker.phase, worker.stop) {
+        (_, Some(stop)) => stop.killed,
+        (Phase::Leaving { killed: true, .. }, None) => true,
+        _ => return,
+    };
+    let signal = if kill { Signal::Kill } else { Signal::Term };
+    step.effects.push(Effect::Signal { incarnation, signal });
+}

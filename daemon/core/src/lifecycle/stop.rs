@@ -1,0 +1,83 @@
+//! Stop and interrupt: contract section 8. All names are checked before any worker is touched.
+
+use roost_proto::id::{TreeId, WorkerId};
+
+use crate::command::Caller;
+use crate::event::{Event, Owner, StopCause};
+use crate::lifecycle::{authority, close_out};
+use crate::rejection::Rejection;
+use crate::state::State;
+use crate::step::Step;
+
+/// What a stop touched.
+pub struct Stopping {
+    /// Who asked.
+    pub asker: (TreeId, Owner),
+    /// Per name: whether it had ended before.
+    pub names: Vec<(String, bool)>,
+    /// Workers that are still to go.
+    pub awaited: Vec<WorkerId>,
+}
+
+/// Stops direct children of the caller with everything below them.
+pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Stopping, Rejection> {
+    let asker = authority::asker(step.state, caller)?;
+    if names.is_empty() {
+        return Err(Rejection::BadValue { what: "the list of names", range: "at least one name".into(), value: "none".into() });
+    }
+    let found: Vec<Option<WorkerId>> =
+        names.iter().map(|name| step.state.child_of(asker.0, asker.1, name).map(|worker| worker.id)).collect();
+    let unknown: Vec<String> = names.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(name, _)| name.clone()).collect();
+    if !unknown.is_empty() {
+        return Err(Rejection::UnknownWorker { names: unknown });
+    }
+    let mut stopping = Stopping { asker, names: Vec::new(), awaited: Vec::new() };
+    for (name, worker) in names.iter().zip(found.into_iter().flatten()) {
+        let ended = step.state.workers.get(&worker).is_some_and(|worker| worker.has_ended());
+        stopping.names.push((name.clone(), ended));
+        if !ended {
+            stopping.awaited.push(worker);
+            end(step, worker);
+        }
+    }
+    stopping.awaited = remaining(step.state, stopping.awaited);
+    Ok(stopping)
+}
+
+/// Stops everything of the caller's tree. Returns who asked, how many were active, and who is still to go.
+pub fn interrupt(step: &mut Step<'_>, caller: Caller) -> Result<(TreeId, u32, Vec<WorkerId>), Rejection> {
+    let tree = authority::root(step.state, caller, "interrupt the tree")?;
+    let children = step.state.active_children(tree, Owner::Root);
+    let active: Vec<WorkerId> = children.iter().flat_map(|child| std::iter::once(*child).chain(step.state.active_below(*child))).collect();
+    if active.is_empty() {
+        return Ok((tree, 0, Vec::new()));
+    }
+    let generation = step.state.tree(tree)?.generation + 1;
+    step.record(Event::Interrupted { tree, generation });
+    for child in children {
+        end(step, child);
+    }
+    let count = u32::try_from(active.len()).unwrap_or(u32::MAX);
+    Ok((tree, count, remaining(step.state, active)))
+}
+
+/// Ends every live worker of the daemon, which is about to leave; what is queued or parked elsewhere stays for the next start.
+pub fn end_live(step: &mut Step<'_>) -> u32 {
+    let live: Vec<WorkerId> = step.state.workers.values().filter(|worker| worker.has_process()).map(|worker| worker.id).collect();
+    let mut ended = 0;
+    for worker in live {
+        if step.state.workers.get(&worker).is_some_and(|worker| worker.stop.is_none() && worker.has_process()) {
+            ended += 1;
+            end(step, worker);
+        }
+    }
+    ended
+}
+
+fn end(step: &mut Step<'_>, worker: WorkerId) {
+    close_out::end_subtree(step, worker, StopCause::Stop);
+}
+
+fn remaining(state: &State, workers: Vec<WorkerId>) -> Vec<WorkerId> {
+    workers.into_iter().filter(|worker| state.workers.get(worker).is_some_and(|worker| !worker.has_ended())).collect()
+}

@@ -1,0 +1,53 @@
+//! What is due: further tries of a start, the KILL after the grace, parks that were not answered, wall times.
+
+use roost_proto::id::{Epoch, WorkerId};
+use roost_proto::link::Signal;
+
+use crate::effect::Effect;
+use crate::event::{Event, StopCause};
+use crate::lifecycle::close_out;
+use crate::limits::PARK_AGAIN_MS;
+use crate::state::worker::{Phase, Starting};
+use crate::step::Step;
+
+/// Does what is due by now. Every branch moves or removes its own timer, so that nothing is due twice.
+pub fn fire(step: &mut Step<'_>) {
+    let due: Vec<WorkerId> = step.state.timers.iter().take_while(|(at, _)| *at <= step.now.mono).map(|(_, worker)| *worker).collect();
+    for worker in due {
+        fire_worker(step, worker);
+    }
+}
+
+fn fire_worker(step: &mut Step<'_>, id: WorkerId) {
+    let now = step.now.mono;
+    let Some(worker) = step.state.workers.get(&id) else { return };
+    let incarnation = worker.incarnation();
+    let kill = match (&worker.phase, worker.stop) {
+        (_, Some(stop)) => worker.has_process() && !stop.killed && stop.kill_at <= now,
+        (Phase::Leaving { kill_at, killed: false }, None) => *kill_at <= now,
+        _ => false,
+    };
+    if kill {
+        step.record(Event::KillSent { worker: id });
+        step.effects.push(Effect::Signal { incarnation, signal: Signal::Kill });
+        return;
+    }
+    if worker.stop.is_some() {
+        return;
+    }
+    if worker.timeout_at.is_some_and(|at| at <= now) && !worker.has_ended() && !matches!(worker.phase, Phase::Finishing { .. }) {
+        close_out::end_subtree(step, id, StopCause::Timeout);
+        return;
+    }
+    if let Phase::Starting(Starting { again_at: Some(at), .. }) = worker.phase
+        && at <= now
+    {
+        let epoch = Epoch(worker.epoch.0 + 1);
+        step.record(Event::StartRetried { worker: id, epoch });
+        step.spawn(id);
+    } else if let Phase::ParkAsked { deadline, .. } = worker.phase
+        && deadline <= now
+    {
+        step.record(Event::ParkCancelled { worker: id, not_before: now + PARK_AGAIN_MS });
+    }
+}

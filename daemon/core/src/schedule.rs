@@ -1,0 +1,194 @@
+//! The scheduler of contract section 3: one pure function from the state to the next decision. Nobody else grants a slot.
+//!
+//! [`decide`] is asked again after each decision was recorded, until it has none. One decision costs no more than a few
+//! look-ups: the indexes of the tree are kept by `state/seat.rs`.
+
+use roost_proto::id::{TreeId, WorkerId};
+
+use crate::event::Grant;
+use crate::limits::{EARLY_WAKE_DWELL_MS, WAKE_BYPASS};
+use crate::state::State;
+use crate::state::tree::{Lane, Tree};
+use crate::state::worker::{Phase, Worker};
+use crate::time::Mono;
+
+/// What should happen next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// This worker gets a slot.
+    Grant(WorkerId, Grant),
+    /// This blocked worker lends its slot.
+    Lend(WorkerId),
+    /// This settled worker is asked to park.
+    AskPark(WorkerId),
+    /// Nothing can move: this worker's newest wait fails.
+    FailWait(WorkerId),
+}
+
+/// What the scheduler must know beside the state.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rules {
+    /// The cap over all trees.
+    pub cap_of_all: Option<u32>,
+    /// No new process is started: the daemon is about to stop.
+    pub draining: bool,
+}
+
+/// The next decision for this tree.
+pub fn decide(state: &State, rules: Rules, tree: &Tree, now: Mono) -> Option<Decision> {
+    let room = rules.cap_of_all.is_none_or(|cap| state.live < cap);
+    let held = tree.paused || rules.draining;
+    if tree.has_free_slot()
+        && room
+        && let Some((worker, grant)) = next_grant(state, tree, held, now)
+    {
+        return Some(Decision::Grant(worker, grant));
+    }
+    if held && tree.counts.live <= tree.settings.cap {
+        return None;
+    }
+    relieve(state, tree, room, now).or_else(|| deadlocked(state, tree, room))
+}
+
+/// Rules (b) and (d): the head of the queue; before it a final wake that was passed over too often; after it final wakes, then
+/// early ones.
+fn next_grant(state: &State, tree: &Tree, held: bool, now: Mono) -> Option<(WorkerId, Grant)> {
+    // A process that is alive and waits to go on is no admission: a pause does not hold it.
+    let wakes = || tree.final_wakes.iter().filter_map(|(_, id)| state.workers.get(id)).filter(|worker| !held || worker.is_lent());
+    let fits = |worker: &&Worker| worker.group.is_none() || !tree.lanes[Tree::lane_of(worker.group)].is_full();
+    let grant = |worker: &Worker| (worker.id, if worker.is_lent() { Grant::Return } else { Grant::FinalWake });
+    let first = wakes().find(fits);
+    let head = if held { None } else { tree.head() };
+    match (first, head) {
+        (Some(worker), Some(head)) if passed_over(tree, worker) < WAKE_BYPASS => Some((head, Grant::Start)),
+        (Some(worker), _) => Some(grant(worker)),
+        (None, Some(head)) => Some((head, Grant::Start)),
+        (None, None) if held => None,
+        (None, None) => {
+            let spare_since = tree.spare_since?;
+            let (ready, worker) = tree.early_wakes.iter().find(|(_, id)| state.workers.get(id).as_ref().is_some_and(fits))?;
+            (spare_since.max(*ready) + EARLY_WAKE_DWELL_MS <= now).then_some((*worker, Grant::EarlyWake))
+        }
+    }
+}
+
+/// How many admissions went before this ready worker.
+fn passed_over(tree: &Tree, worker: &Worker) -> u64 {
+    match &worker.phase {
+        Phase::Parked { ready: Some((_, admissions)), .. } | Phase::Blocked { over: Some((_, admissions)), .. } => {
+            tree.admissions - admissions
+        }
+        Phase::Queued
+        | Phase::Starting(_)
+        | Phase::Running
+        | Phase::Blocked { .. }
+        | Phase::Waiting { .. }
+        | Phase::ParkAsked { .. }
+        | Phase::Leaving { .. }
+        | Phase::Parked { .. }
+        | Phase::Emptying { .. }
+        | Phase::Gone { .. }
+        | Phase::Finishing { .. }
+        | Phase::Ended { .. } => 0,
+    }
+}
+
+/// Rules (a) and (c): while more workers want a slot than slots are on their way back, one more waiting worker gives its own away.
+///
+/// A ready final wake wants a slot as much as a queued head does: with every slot held by workers that wait for what is
+/// parked, nothing else would ever move (`docs/adr/0003-final-wakes-press.md`).
+fn relieve(state: &State, tree: &Tree, room: bool, now: Mono) -> Option<Decision> {
+    if tree.victims.is_empty() {
+        return None;
+    }
+    let over = tree.counts.live.saturating_sub(tree.settings.cap);
+    let wanting = wanting(tree.lanes.iter().filter(|lane| !lane.is_full())) + tree.final_wakes.len();
+    let full = !tree.has_free_slot() || !room;
+    let wanted = if over > 0 {
+        over as usize
+    } else if full {
+        wanting
+    } else {
+        0
+    };
+    if wanted > tree.counts.parking as usize {
+        return victim(state, tree, tree.head(), now, |_| true);
+    }
+    // A full group is relieved by its own members only.
+    let tight = |(_, lane): &(usize, &Lane)| lane.is_full() && !lane.queue.is_empty() && lane.queue.len() > lane.parking as usize;
+    let (index, lane) = tree.lanes.iter().enumerate().find(tight)?;
+    let head = lane.queue.first().map(|(_, head)| *head);
+    victim(state, tree, head, now, |worker| Tree::lane_of(worker.group) == index)
+}
+
+fn wanting<'a>(lanes: impl Iterator<Item = &'a Lane>) -> usize {
+    lanes.map(|lane| lane.queue.len()).sum()
+}
+
+/// An ancestor of the head, else whoever waits longest.
+fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: impl Fn(&Worker) -> bool) -> Option<Decision> {
+    let can = |worker: &&Worker| match &worker.phase {
+        Phase::Waiting { not_before, .. } => *not_before <= now && fits(worker),
+        Phase::Blocked { .. } => fits(worker),
+        Phase::Queued
+        | Phase::Starting(_)
+        | Phase::Running
+        | Phase::ParkAsked { .. }
+        | Phase::Leaving { .. }
+        | Phase::Parked { .. }
+        | Phase::Emptying { .. }
+        | Phase::Gone { .. }
+        | Phase::Finishing { .. }
+        | Phase::Ended { .. } => false,
+    };
+    let seated = |id: &WorkerId| {
+        let worker = state.workers.get(id)?;
+        matches!(worker.seat, crate::state::worker::Seat::Victim(_)).then_some(worker)
+    };
+    let ancestor = head.and_then(|head| state.line(head).skip(1).find_map(|id| seated(&id).filter(can)));
+    let worker = ancestor.or_else(|| tree.victims.iter().filter_map(|(_, id)| state.workers.get(id)).find(can))?;
+    let blocked = matches!(worker.phase, Phase::Blocked { .. });
+    Some(if blocked { Decision::Lend(worker.id) } else { Decision::AskPark(worker.id) })
+}
+
+/// Rule (e), for trees whose blocked waits keep their slot: every slot is held by one, and somebody wants a slot.
+fn deadlocked(state: &State, tree: &Tree, room: bool) -> Option<Decision> {
+    let full = !tree.has_free_slot() || !room;
+    let wanted = wanting(tree.lanes.iter()) + tree.final_wakes.len() > 0;
+    let held_by_waits = |live: u32, stuck: usize| live > 0 && stuck == live as usize;
+    let whole = full && held_by_waits(tree.counts.live, tree.stuck.len());
+    if wanted && whole {
+        return tree.stuck.last().map(|(_, worker)| Decision::FailWait(*worker));
+    }
+    // The same inside of a full group.
+    let of_lane =
+        |index: usize| tree.stuck.iter().filter(move |(_, id)| state.workers.get(id).is_some_and(|w| Tree::lane_of(w.group) == index));
+    let tight = |(index, lane): &(usize, &Lane)| {
+        lane.is_full()
+            && !lane.queue.is_empty()
+            && tree.counts.live as usize == tree.stuck.len()
+            && held_by_waits(lane.live, of_lane(*index).count())
+    };
+    let (index, _) = tree.lanes.iter().enumerate().find(tight)?;
+    of_lane(index).next_back().map(|(_, worker)| Decision::FailWait(*worker))
+}
+
+/// When an early wake becomes possible by the mere passing of time.
+pub fn next_early_wake(tree: &Tree) -> Option<Mono> {
+    if tree.paused {
+        return None;
+    }
+    let (ready, _) = tree.early_wakes.first()?;
+    Some(tree.spare_since?.max(*ready) + EARLY_WAKE_DWELL_MS)
+}
+
+/// The trees in the order in which they are asked under a cap over all trees: who waited longest for a grant first.
+pub fn order(state: &State) -> Vec<TreeId> {
+    let mut trees: Vec<_> = state
+        .open_trees()
+        .filter(|tree| tree.is_active())
+        .map(|tree| (state.last_grant.get(&tree.id).copied().unwrap_or(0), tree.id))
+        .collect();
+    trees.sort_unstable();
+    trees.into_iter().map(|(_, tree)| tree).collect()
+}

@@ -1,0 +1,139 @@
+//! What goes into the journal and what comes back out of it. Values only: nothing here knows SQLite.
+
+use std::sync::Arc;
+
+use roost_core::event::{Context, Digest};
+use roost_proto::bytes::Bytes;
+use roost_proto::id::WorkerId;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+pub use roost_core::event::Record;
+
+use super::error::LoadError;
+
+/// Names and values, in the order in which the submitter had them. Shared: many workers come from one shell.
+pub type Environment = Arc<Vec<(Bytes, Bytes)>>;
+
+/// What is to be written together, or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch {
+    /// Records; the first continues the journal without a gap.
+    pub records: Vec<Record>,
+    /// How new workers are started. One that is there already is replaced.
+    pub specs: Vec<(WorkerId, Spec)>,
+    /// Saved contexts. The newest of a worker and the one before are kept.
+    pub contexts: Vec<(WorkerId, Vec<u8>)>,
+    /// Workers whose spec and contexts are no longer needed.
+    pub forget: Vec<WorkerId>,
+    /// The state after all records so far, or after an earlier one of them. The newest and the one before are kept.
+    pub snapshot: Option<Snapshot>,
+    /// Where the clock is. It is never set back.
+    pub clock: Option<ClockMark>,
+    /// Records up to this number are history that nobody will ask for again. Only what lies before the older of two
+    /// snapshots really goes, and only so much at a time; the next batch that says so takes more.
+    pub forget_records_to: Option<u64>,
+    /// Whose spec and context to hand back after the commit, those of this very batch included.
+    pub load: Vec<WorkerId>,
+}
+
+impl Batch {
+    /// Whether the batch changes nothing; then it costs no transaction and no sync.
+    pub fn writes_nothing(&self) -> bool {
+        self.records.is_empty()
+            && self.specs.is_empty()
+            && self.contexts.is_empty()
+            && self.forget.is_empty()
+            && self.snapshot.is_none()
+            && self.clock.is_none()
+            && self.forget_records_to.is_none()
+    }
+
+    /// About how many bytes it adds, without what its records and specs say.
+    pub(super) fn bulk(&self) -> usize {
+        self.contexts.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + self.snapshot.as_ref().map_or(0, |it| it.bytes.len())
+    }
+}
+
+/// What a committed batch hands back.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub struct Committed {
+    /// What was asked for, in the order asked.
+    pub loaded: Vec<(WorkerId, Result<Loaded, LoadError>)>,
+}
+
+/// What a worker is started from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// How.
+    pub spec: Spec,
+    /// The newest saved context, verified.
+    pub context: Option<Vec<u8>>,
+}
+
+/// How a worker is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Program and arguments.
+    pub argv: Vec<Bytes>,
+    /// The submitter's environment.
+    pub env: Environment,
+    /// What is set on top of it.
+    pub env_extra: Vec<(Bytes, Bytes)>,
+    /// The working directory.
+    pub cwd: Bytes,
+    /// The file mode creation mask.
+    pub umask: u32,
+    /// The task.
+    pub task: String,
+}
+
+/// The whole state as the core wrote it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The last record that it contains.
+    pub seq: u64,
+    /// The state, opaque here.
+    pub bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Snapshot({}, {} bytes)", self.seq, self.bytes.len())
+    }
+}
+
+/// Where the daemon's clock was, so that the next broker continues it and never goes back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockMark {
+    /// The boot in which `offset_ms` holds.
+    pub boot_id: String,
+    /// The highest logical time written, that of records included.
+    pub mono_ms: u64,
+    /// What is added to the system's monotonic clock.
+    pub offset_ms: i64,
+}
+
+/// What was in the journal when it was opened.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// The newest snapshot that is sound.
+    pub snapshot: Option<Snapshot>,
+    /// The records after it, without a gap, up to the last one committed.
+    pub records: Vec<Record>,
+    /// Where the clock was.
+    pub clock: Option<ClockMark>,
+    /// What there is to say about it, for the log.
+    pub notes: Vec<String>,
+}
+
+/// What an event says about a context of these bytes.
+pub fn context_of(bytes: &[u8]) -> Context {
+    let mut half = [0; 16];
+    half.copy_from_slice(&sha256(bytes)[..16]);
+    Context { digest: Digest(u128::from_be_bytes(half)), bytes: bytes.len() as u64 }
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}

@@ -1,0 +1,211 @@
+//! The table of children: what was started or adopted, how it ended, whether anything of it is left.
+//!
+//! It answers the broker's orders with reports, and does not know the broker, its connection, or whether one is there: the
+//! table is the truth, and a new broker gets it in the hello. What happens after an end is in `children/ending.rs`.
+
+mod ending;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::Instant;
+
+use roost_proto::id::Incarnation;
+use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity, Signal, SpawnOrder, ToBroker};
+
+use self::table::{Child, Phase, Remains};
+use super::adopt::{self, Found};
+use super::reap::{self, Reaped};
+use super::signal::OpenError;
+use super::start;
+use super::watch::Watch;
+
+/// Everything that this supervisor started or adopted and the broker has not forgotten.
+///
+/// A caller gives it orders and events, then calls [`turn`](Self::turn), then takes the reports.
+#[derive(Debug)]
+pub struct Children {
+    state_dir: Vec<u8>,
+    table: BTreeMap<Incarnation, Child>,
+    /// Main processes that are our children and not reaped.
+    by_pid: BTreeMap<u32, Incarnation>,
+    watch: Watch,
+    /// Ended since the last turn: what they left behind is not known yet.
+    unexamined: BTreeSet<Incarnation>,
+    /// Signals asked for since the last turn; KILL replaces TERM.
+    asked: BTreeMap<Incarnation, Signal>,
+    reports: Vec<ToBroker>,
+}
+
+impl Children {
+    /// An empty table for the workers of this state directory.
+    pub fn new(state_dir: &Path) -> io::Result<Self> {
+        Ok(Self {
+            state_dir: state_dir.as_os_str().as_encoded_bytes().to_vec(),
+            table: BTreeMap::new(),
+            by_pid: BTreeMap::new(),
+            watch: Watch::new()?,
+            unexamined: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            reports: Vec::new(),
+        })
+    }
+
+    /// Readable when [`watched`](Self::watched) has something to do.
+    pub fn watch_fd(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+
+    /// Starts a process; once, however often it is asked for.
+    pub fn spawn(&mut self, order: &SpawnOrder) {
+        let incarnation = order.incarnation;
+        if self.repeat(incarnation) {
+            return;
+        }
+        match start::start(order, &self.state_dir) {
+            Ok(started) => {
+                tracing::info!(%incarnation, pid = started.process.pid, "started");
+                self.by_pid.insert(started.process.pid, incarnation);
+                self.table.insert(incarnation, Child::started(started.process, started.stdin, order.end_leftovers));
+                self.reports.push(ToBroker::Spawned { incarnation, process: started.process });
+            }
+            Err(error) => {
+                tracing::info!(%incarnation, %error, "not started");
+                self.reports.push(ToBroker::SpawnFailed { incarnation, reason: error.to_string(), transient: error.is_transient() });
+            }
+        }
+    }
+
+    /// Takes over a process of an earlier supervisor, or finds out that there is none.
+    pub fn adopt(&mut self, incarnation: Incarnation, recorded: Option<ProcessIdentity>, stdout_path: &[u8], now: Instant) {
+        if self.repeat(incarnation) {
+            return;
+        }
+        match adopt::find(incarnation, recorded, stdout_path, &self.state_dir) {
+            Found::Running(process) => {
+                tracing::info!(%incarnation, pid = process.pid, "adopted");
+                self.table.insert(incarnation, Child::adopted(process));
+                self.reports.push(ToBroker::Spawned { incarnation, process });
+                self.watch_main(incarnation, process, now);
+            }
+            Found::Ended { leftovers } => {
+                tracing::info!(%incarnation, leftovers = leftovers.len(), "had ended before it could be adopted");
+                self.table.insert(incarnation, Child::found_ended(recorded));
+                self.examined(incarnation, leftovers, now);
+            }
+            Found::NeverStarted => self.reports.push(ToBroker::NeverStarted { incarnation }),
+        }
+    }
+
+    /// Sends a signal to all processes of an incarnation, at the end of this turn.
+    pub fn signal(&mut self, incarnation: Incarnation, signal: Signal) {
+        let Some(child) = self.table.get_mut(&incarnation) else {
+            tracing::debug!(%incarnation, ?signal, "a signal for an incarnation that is not held");
+            return;
+        };
+        match signal {
+            Signal::CloseStdin => child.stdin = None,
+            Signal::Term => {
+                self.asked.entry(incarnation).or_insert(Signal::Term);
+            }
+            Signal::Kill => {
+                child.killed = true;
+                self.asked.insert(incarnation, Signal::Kill);
+            }
+        }
+    }
+
+    /// Drops an ended child. What is being ended of it is ended all the same.
+    pub fn forget(&mut self, incarnation: Incarnation) {
+        let Some(child) = self.table.get_mut(&incarnation) else { return };
+        match &child.phase {
+            Phase::Running => tracing::warn!(%incarnation, "a living child cannot be forgotten"),
+            Phase::Ended { remains: Remains::Nothing, .. } => {
+                self.table.remove(&incarnation);
+            }
+            Phase::Ended { remains: Remains::Unexamined | Remains::Ending(_), .. } => child.forgotten = true,
+        }
+    }
+
+    /// Reaps all children that have ended. Those that are not workers come back, the broker and strangers: by pid and status.
+    pub fn reap(&mut self) -> Vec<Reaped> {
+        let mut others = Vec::new();
+        while let Some(reaped) = reap::reap() {
+            match self.by_pid.remove(&reaped.pid) {
+                Some(incarnation) => self.ended(incarnation, reaped.status),
+                None => others.push(reaped),
+            }
+        }
+        others
+    }
+
+    /// Takes in which of the watched processes have ended.
+    pub fn watched(&mut self, now: Instant) -> io::Result<()> {
+        for (incarnation, process) in self.watch.ended()? {
+            let Some(child) = self.table.get_mut(&incarnation) else { continue };
+            match &mut child.phase {
+                Phase::Running if child.main == Some(process) => self.ended(incarnation, ExitStatus::Unknown),
+                Phase::Running => {}
+                Phase::Ended { remains: Remains::Ending(ending), .. } => ending.look_at = now,
+                Phase::Ended { remains: Remains::Unexamined | Remains::Nothing, .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What there is to tell the broker since the last call.
+    pub fn take_reports(&mut self) -> Vec<ToBroker> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// The whole table, for the hello. Reports that were not taken are in it, so they are dropped.
+    pub fn hello(&mut self) -> Vec<ChildReport> {
+        self.reports.clear();
+        self.table.iter().filter(|(_, child)| !child.forgotten).map(|(incarnation, child)| child.report(*incarnation)).collect()
+    }
+
+    /// How many main processes are alive.
+    pub fn running(&self) -> usize {
+        self.table.values().filter(|child| matches!(child.phase, Phase::Running)).count()
+    }
+
+    /// Tells again what is known of an incarnation; false when nothing is.
+    fn repeat(&mut self, incarnation: Incarnation) -> bool {
+        let Some(child) = self.table.get(&incarnation) else { return false };
+        tracing::debug!(%incarnation, "asked for again");
+        if let Some(process) = child.main {
+            self.reports.push(ToBroker::Spawned { incarnation, process });
+        }
+        match &child.phase {
+            Phase::Running | Phase::Ended { remains: Remains::Unexamined, .. } => {}
+            Phase::Ended { status, remains: Remains::Nothing } => {
+                self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: Vec::new() });
+            }
+            Phase::Ended { status, remains: Remains::Ending(_) } => {
+                self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: table::listed(&child.tracked) });
+            }
+        }
+        true
+    }
+
+    fn ended(&mut self, incarnation: Incarnation, status: ExitStatus) {
+        let Some(child) = self.table.get_mut(&incarnation) else { return };
+        child.stdin = None;
+        child.phase = Phase::Ended { status, remains: Remains::Unexamined };
+        self.unexamined.insert(incarnation);
+    }
+
+    fn watch_main(&mut self, incarnation: Incarnation, process: ProcessIdentity, now: Instant) {
+        match self.watch.add(incarnation, process) {
+            Ok(()) => {}
+            Err(OpenError::Gone) => self.ended(incarnation, ExitStatus::Unknown),
+            Err(error @ OpenError::Kernel(_)) => {
+                tracing::error!(%incarnation, %error, "cannot watch an adopted process now; trying again");
+                let Some(child) = self.table.get_mut(&incarnation) else { return };
+                child.watch_at = Some(now + ending::LOOK_AGAIN);
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! One row of the table of children.
+//!
+//! Plain data; it knows no system call.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use roost_proto::id::Incarnation;
+use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity};
+
+/// The most leftovers that a report lists; all of them are ended nevertheless.
+const LISTED_MAX: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Child {
+    /// The main process, while its pid is good evidence for its session and group: not when it was gone before we looked.
+    pub main: Option<ProcessIdentity>,
+    /// The main process as it is reported.
+    pub process: ProcessIdentity,
+    /// Whether it is our child, so that orphans of it come to us.
+    pub ours: bool,
+    /// Our end of its standard input.
+    pub stdin: Option<OwnedFd>,
+    pub end_leftovers: bool,
+    /// Its processes at the last look: so that those are still known which clear their environment and lose their parents.
+    pub tracked: BTreeSet<ProcessIdentity>,
+    /// Whether KILL was asked for: what is left then gets no TERM first.
+    pub killed: bool,
+    /// Whether the broker needs to hear of it no more.
+    pub forgotten: bool,
+    /// When to try again to watch an adopted process that could not be watched.
+    pub watch_at: Option<Instant>,
+    pub phase: Phase,
+}
+
+#[derive(Debug)]
+pub(super) enum Phase {
+    Running,
+    Ended { status: ExitStatus, remains: Remains },
+}
+
+#[derive(Debug)]
+pub(super) enum Remains {
+    /// Ended in this turn.
+    Unexamined,
+    /// Processes of it are being ended.
+    Ending(Ending),
+    /// Nothing, or nothing that we care for.
+    Nothing,
+}
+
+#[derive(Debug)]
+pub(super) struct Ending {
+    /// From when on they get KILL.
+    pub kill_at: Instant,
+    /// When to look at them next, should none of them end before.
+    pub look_at: Instant,
+    /// Those that had their TERM.
+    pub told: BTreeSet<ProcessIdentity>,
+}
+
+/// The pids that a report names.
+pub(super) fn listed<'a>(processes: impl IntoIterator<Item = &'a ProcessIdentity>) -> Vec<u32> {
+    processes.into_iter().take(LISTED_MAX).map(|process| process.pid).collect()
+}
+
+impl Child {
+    pub fn started(main: ProcessIdentity, stdin: Option<OwnedFd>, end_leftovers: bool) -> Self {
+        Self {
+            main: Some(main),
+            process: main,
+            ours: true,
+            stdin,
+            end_leftovers,
+            tracked: BTreeSet::new(),
+            killed: false,
+            forgotten: false,
+            watch_at: None,
+            phase: Phase::Running,
+        }
+    }
+
+    /// The order that started it is not known any more, so its leftovers are ended, as is the default.
+    pub fn adopted(main: ProcessIdentity) -> Self {
+        Self { ours: false, ..Self::started(main, None, true) }
+    }
+
+    pub fn found_ended(recorded: Option<ProcessIdentity>) -> Self {
+        Self {
+            main: None,
+            ours: false,
+            phase: Phase::Ended { status: ExitStatus::Unknown, remains: Remains::Unexamined },
+            ..Self::started(recorded.unwrap_or(NOBODY), None, true)
+        }
+    }
+
+    pub fn report(&self, incarnation: Incarnation) -> ChildReport {
+        let (exited, alive) = match &self.phase {
+            Phase::Running => (None, true),
+            Phase::Ended { status, remains: Remains::Unexamined | Remains::Ending(_) } => (Some(*status), true),
+            Phase::Ended { status, remains: Remains::Nothing } => (Some(*status), false),
+        };
+        ChildReport { incarnation, process: self.process, exited, alive }
+    }
+}
+
+/// Stands in a report for a process whose identity nobody knows.
+const NOBODY: ProcessIdentity = ProcessIdentity { pid: 0, start_ticks: 0 };

@@ -1,0 +1,192 @@
+//! Who a process is: `/proc/PID/stat`, the boot id, and the marker that every worker carries in its environment.
+//!
+//! It does not know which processes matter, and it signals none.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use roost_proto::id::{Epoch, Incarnation};
+use roost_proto::link::ProcessIdentity;
+
+/// The three variables that are the marker of an incarnation, in the order of [`marker`].
+pub const MARKER_VARIABLES: [&str; 3] = ["ROOST_EXECUTION", "ROOST_EPOCH", "ROOST_STATE_DIR"];
+
+/// What `/proc/PID/stat` says of a process, as far as we care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Which process.
+    pub process: ProcessIdentity,
+    /// Its parent's pid.
+    pub parent: u32,
+    /// Its process group.
+    pub group: u32,
+    /// Its session.
+    pub session: u32,
+    /// Whether anything of it still runs: a zombie does not, unless other threads outlived its main thread.
+    pub alive: bool,
+    /// Whether it is a thread of the kernel: those have no environment.
+    pub is_kernel: bool,
+}
+
+/// `PF_KTHREAD` of the kernel's `sched.h`, in field 9.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// How long the environment of a process in the middle of an `execve` is waited for, at most.
+const EXEC_TRIES_MAX: u32 = 20;
+const EXEC_TRY: Duration = Duration::from_micros(200);
+
+/// Parses `/proc/PID/stat`. The name in parentheses may hold anything, so fields count from the last `)`.
+pub fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let open = text.iter().position(|byte| *byte == b'(')?;
+    let close = text.iter().rposition(|byte| *byte == b')')?;
+    let pid = number(std::str::from_utf8(text.get(..open)?).ok()?.trim())?;
+    let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // Field N of proc(5) is index N - 3 here.
+    let field = |number_of_field: usize| fields.get(number_of_field - 3).copied();
+    let dead = matches!(field(3)?, "Z" | "X" | "x") && number(field(20)?)? <= 1;
+    Some(Stat {
+        process: ProcessIdentity { pid: u32::try_from(pid).ok()?, start_ticks: number(field(22)?)? },
+        parent: small(field(4)?),
+        group: small(field(5)?),
+        session: small(field(6)?),
+        alive: !dead,
+        is_kernel: number(field(9)?)? & KERNEL_THREAD != 0,
+    })
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok()
+}
+
+/// A pid field; -1 and 0 (another pid namespace, a process in release) are 0, which no rule matches.
+fn small(text: &str) -> u32 {
+    text.parse().unwrap_or(0)
+}
+
+/// The process that has this pid now.
+pub fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Whether this very process exists and runs.
+pub fn is_alive(process: ProcessIdentity) -> bool {
+    stat(process.pid).is_some_and(|found| found.process == process && found.alive)
+}
+
+/// The kernel's boot id: with another one, all identities are of processes that are gone.
+pub fn boot_id() -> std::io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// The marker of an incarnation: names and values.
+pub fn marker(incarnation: Incarnation, state_dir: &[u8]) -> [(Vec<u8>, Vec<u8>); 3] {
+    let [execution, epoch, state] = MARKER_VARIABLES.map(|name| name.as_bytes().to_vec());
+    [
+        (execution, incarnation.execution.to_string().into_bytes()),
+        (epoch, incarnation.epoch.to_string().into_bytes()),
+        (state, state_dir.to_vec()),
+    ]
+}
+
+/// Which incarnation an environment block (`NAME=value\0...`) says it belongs to, if it is one of this state directory.
+pub fn parse_marker(environ: &[u8], state_dir: &[u8]) -> Option<Incarnation> {
+    let [mut execution, mut epoch, mut state] = [None; 3];
+    for entry in environ.split(|byte| *byte == 0) {
+        // Everything but our variables is passed over cheaply: a block may have megabytes.
+        let Some(rest) = entry.strip_prefix(b"ROOST_") else { continue };
+        let Some(equals) = rest.iter().position(|byte| *byte == b'=') else { continue };
+        let (name, value) = (&rest[..equals], &rest[equals + 1..]);
+        match name {
+            b"EXECUTION" => execution = execution.or(Some(value)),
+            b"EPOCH" => epoch = epoch.or(Some(value)),
+            b"STATE_DIR" => state = state.or(Some(value)),
+            _ => {}
+        }
+    }
+    if state? != state_dir {
+        return None;
+    }
+    let text = |bytes| std::str::from_utf8(bytes).ok();
+    Some(Incarnation { execution: text(execution?)?.parse().ok()?, epoch: Epoch(text(epoch?)?.parse().ok()?) })
+}
+
+/// The marker that a process carries, if it is one of this state directory.
+///
+/// In the middle of an `execve` a process has neither arguments nor environment for a moment. To take that for "no marker"
+/// would let it escape, so an empty environment is read again before it is believed.
+pub fn marker_of(stat: &Stat, state_dir: &[u8]) -> Option<Incarnation> {
+    if stat.is_kernel || !stat.alive {
+        return None;
+    }
+    let read = |name: &str| fs::read(format!("/proc/{}/{name}", stat.process.pid));
+    for tries in 0..EXEC_TRIES_MAX {
+        let environ = read("environ").ok()?;
+        if !environ.is_empty() {
+            return parse_marker(&environ, state_dir);
+        }
+        // The arguments are there a little before the environment is.
+        let has_arguments = !read("cmdline").ok()?.is_empty();
+        if (has_arguments && tries >= 2) || !is_alive(stat.process) {
+            return None;
+        }
+        std::thread::sleep(EXEC_TRY);
+    }
+    None
+}
+
+/// The home directory of a user by the passwd database, for when `HOME` is unset.
+pub fn home_of(uid: u32) -> Option<PathBuf> {
+    super::spawn::passwd_home(uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roost_proto::id::ExecutionId;
+
+    const STAT: &str = "42 (a) Z (x) S 7 42 41 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0 184";
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let stat = parse_stat(STAT.as_bytes()).unwrap();
+        assert_eq!(stat.process, ProcessIdentity { pid: 42, start_ticks: 12345 });
+        assert_eq!((stat.parent, stat.group, stat.session, stat.alive), (7, 42, 41, true));
+    }
+
+    #[test]
+    fn a_zombie_is_dead_unless_threads_outlived_its_main_thread() {
+        let zombie = STAT.replace(") S ", ") Z ");
+        assert!(!parse_stat(zombie.as_bytes()).unwrap().alive);
+        assert!(parse_stat(zombie.replace(" 20 0 1 0 ", " 20 0 2 0 ").as_bytes()).unwrap().alive);
+    }
+
+    #[test]
+    fn garbage_is_no_process() {
+        for bad in ["", "42", "42 (a", "42 (a) S 1", ")("] {
+            assert_eq!(parse_stat(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_marker_reads_back_and_counts_only_whole_and_for_this_state_directory() {
+        let incarnation = Incarnation { execution: ExecutionId(12), epoch: Epoch(3) };
+        let block = |state: &[u8]| {
+            let parts = marker(incarnation, state);
+            parts.iter().flat_map(|(name, value)| [name, b"=".as_slice(), value, b"\0"].concat()).collect::<Vec<u8>>()
+        };
+        assert_eq!(parse_marker(&block(b"/s\xff"), b"/s\xff"), Some(incarnation));
+        assert_eq!(parse_marker(&block(b"/other"), b"/s"), None);
+        assert_eq!(parse_marker(b"ROOST_EXECUTION=x1\0ROOST_STATE_DIR=/s\0", b"/s"), None);
+        assert_eq!(parse_marker(b"A=ROOST_EPOCH=1\0ROOST_EXECUTION=x1\0ROOST_EPOCH\0ROOST_STATE_DIR=/s\0", b"/s"), None);
+    }
+
+    #[test]
+    fn this_process_is_found_alive() {
+        let me = stat(std::process::id()).unwrap();
+        assert!(is_alive(me.process));
+        assert!(!is_alive(ProcessIdentity { start_ticks: me.process.start_ticks + 1, ..me.process }));
+        assert_eq!(boot_id().unwrap().len(), 36);
+    }
+}

@@ -1,0 +1,494 @@
+//! Real processes under a real table of children.
+//!
+//! A subreaper, `wait` for any child and the umask belong to a whole process, so each test runs in one of its own: the test
+//! starts this binary again for itself alone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use roost_proto::id::{Epoch, ExecutionId, Incarnation};
+use roost_proto::link::{ExitStatus, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::children::Children;
+use super::{identity, reap, spawn};
+
+const ALONE: &str = "ROOSTD_TEST_ALONE";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs the body in a process of its own, which is a subreaper.
+fn alone(name: &str, body: fn(&mut World)) {
+    if std::env::var(ALONE).is_ok_and(|chosen| chosen == name) {
+        reap::become_subreaper().unwrap();
+        spawn::seal_descriptors().unwrap();
+        let mut world = World::new();
+        body(&mut world);
+        world.sweep();
+        return;
+    }
+    let mut test = Command::new(std::env::current_exe().unwrap());
+    test.args(["--exact", &format!("process::tests::{name}"), "--nocapture"]).env(ALONE, name);
+    let output = test.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(text(&output.stdout).contains("1 passed"), "the name of the test is wrong: {name}");
+}
+
+macro_rules! alone {
+    ($(#[$doc:meta])* fn $name:ident($world:ident) $body:block) => {
+        $(#[$doc])*
+        #[test]
+        fn $name() {
+            alone(stringify!($name), |$world: &mut World| $body);
+        }
+    };
+}
+
+fn incarnation(execution: u64) -> Incarnation {
+    Incarnation { execution: ExecutionId(execution), epoch: Epoch(1) }
+}
+
+struct World {
+    dir: tempfile::TempDir,
+    children: Children,
+    ended: UnixStream,
+    reports: Vec<ToBroker>,
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (ended, wake) = UnixStream::pair().unwrap();
+        ended.set_nonblocking(true).unwrap();
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake).unwrap();
+        let children = Children::new(dir.path()).unwrap();
+        Self { dir, children, ended, reports: Vec::new() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn order(&self, execution: u64, argv: &[&str]) -> SpawnOrder {
+        let file = |suffix: &str| self.path(&format!("x{execution}-1.{suffix}")).as_os_str().as_bytes().to_vec();
+        SpawnOrder {
+            incarnation: incarnation(execution),
+            argv: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
+            env: vec![(b"PATH".to_vec(), b"/usr/local/bin:/usr/bin:/bin".to_vec())],
+            cwd: self.dir.path().as_os_str().as_bytes().to_vec(),
+            umask: 0o022,
+            stdin: Stdin::Null,
+            stdout_path: file("out"),
+            stderr_path: file("err"),
+            end_leftovers: true,
+        }
+    }
+
+    /// A shell script that can say `up > fifo` when it is ready; returns what it says.
+    fn script(&mut self, execution: u64, script: &str) -> (ProcessIdentity, String) {
+        let order = self.order(execution, &["sh", "-c", script]);
+        self.script_by(order)
+    }
+
+    fn script_by(&mut self, order: SpawnOrder) -> (ProcessIdentity, String) {
+        let fifo = self.path("fifo");
+        if !fifo.exists() {
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        }
+        let process = self.spawned(&order);
+        (process, fs::read_to_string(fifo).unwrap())
+    }
+
+    fn spawned(&mut self, order: &SpawnOrder) -> ProcessIdentity {
+        self.children.spawn(order);
+        let report = self.next_report();
+        let ToBroker::Spawned { incarnation, process } = report else { panic!("{report:?}") };
+        assert_eq!(incarnation, order.incarnation);
+        process
+    }
+
+    fn next_report(&mut self) -> ToBroker {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.children.turn(Instant::now());
+            self.reports.extend(self.children.take_reports());
+            if !self.reports.is_empty() {
+                return self.reports.remove(0);
+            }
+            let now = Instant::now();
+            assert!(now < deadline, "nothing was reported; the table is {:?}", self.children);
+            let until = self.children.next_deadline().map_or(deadline, |at| at.min(deadline));
+            let timeout = Timespec::try_from(until.saturating_duration_since(now) + Duration::from_millis(1)).unwrap();
+            let watch = self.children.watch_fd();
+            let mut waited = [PollFd::from_borrowed_fd(self.ended.as_fd(), PollFlags::IN), PollFd::from_borrowed_fd(watch, PollFlags::IN)];
+            match poll(&mut waited, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => panic!("{error}"),
+            }
+            while self.ended.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+            self.children.watched(Instant::now()).unwrap();
+            self.children.reap();
+        }
+    }
+
+    fn exited(&mut self, execution: u64) -> (ExitStatus, Vec<u32>) {
+        let report = self.next_report();
+        let ToBroker::Exited { incarnation: which, status, leftovers } = report else { panic!("{report:?}") };
+        assert_eq!(which, incarnation(execution));
+        (status, leftovers)
+    }
+
+    fn emptied(&mut self, execution: u64) {
+        assert_eq!(self.next_report(), ToBroker::Emptied { incarnation: incarnation(execution) });
+    }
+
+    fn run(&mut self, order: &SpawnOrder) -> (ExitStatus, String) {
+        self.spawned(order);
+        let (status, leftovers) = self.exited(order.incarnation.execution.0);
+        assert_eq!(leftovers, [0_u32; 0]);
+        let text = |path: &[u8]| fs::read_to_string(Path::new(std::ffi::OsStr::from_bytes(path))).unwrap();
+        (status, text(&order.stdout_path) + &text(&order.stderr_path))
+    }
+
+    fn failure(&mut self, order: &SpawnOrder) -> (String, bool) {
+        self.children.spawn(order);
+        let report = self.next_report();
+        let ToBroker::SpawnFailed { reason, transient, .. } = report else { panic!("{report:?}") };
+        let out = Path::new(std::ffi::OsStr::from_bytes(&order.stdout_path));
+        assert!(!out.exists(), "the output file of a failed start must not stay: it would be evidence");
+        (reason, transient)
+    }
+
+    /// Kills whatever a test left, whichever incarnation it belongs to.
+    fn sweep(&mut self) {
+        for process in self.marked() {
+            super::signal::send(process, &[rustix::process::Signal::KILL]);
+        }
+    }
+
+    /// Living processes that carry a marker of this world.
+    fn marked(&self) -> Vec<ProcessIdentity> {
+        let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<u32>().ok());
+        let marked = pids.filter_map(identity::stat).filter(|stat| self.marker(stat).is_some());
+        marked.map(|stat| stat.process).collect()
+    }
+
+    fn marker(&self, stat: &identity::Stat) -> Option<Incarnation> {
+        identity::marker_of(stat, self.dir.path().as_os_str().as_bytes())
+    }
+}
+
+alone! {
+    fn a_worker_has_its_own_surroundings_and_nothing_of_ours(world) {
+        let (status, text) = world.run(&{
+            let mut order = world.order(1, &["env"]);
+            order.env.extend([(b"A B".to_vec(), b"\xff=\n".to_vec()), (b"EMPTY".to_vec(), Vec::new()), (b"ROOST_EPOCH".to_vec(), b"9".to_vec())]);
+            order.argv.push(b"-0".to_vec());
+            order.stdout_path = world.path("x1-1.raw").as_os_str().as_bytes().to_vec();
+            order.stderr_path = order.stdout_path.clone();
+            order.env[1].1 = b"v=\n".to_vec();
+            order
+        });
+        assert_eq!(status, ExitStatus::Code(0));
+        let state = format!("ROOST_STATE_DIR={}", world.dir.path().display());
+        let expected = ["PATH=/usr/local/bin:/usr/bin:/bin", "A B=v=\n", "EMPTY=", "ROOST_EXECUTION=x1", "ROOST_EPOCH=1", &state];
+        // Both streams were one file, read twice.
+        assert_eq!(text[..text.len() / 2].split_terminator('\0').collect::<Vec<_>>(), expected);
+
+        let script = "pwd; umask; grep -E '^(SigBlk|SigIgn)' /proc/self/status; cut -d' ' -f1,5,6,7 /proc/$$/stat; \
+                      for f in /proc/$$/fd/*; do readlink $f; done; touch made";
+        let mut order = world.order(2, &["sh", "-c", script]);
+        order.umask = 0o027;
+        let process = world.spawned(&order);
+        assert_eq!(world.exited(2), (ExitStatus::Code(0), Vec::new()));
+        let text = fs::read_to_string(world.path("x2-1.out")).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let path = |name: &str| world.path(name).display().to_string();
+        let zeros = "0000000000000000";
+        let pid = process.pid;
+        let expected = [
+            world.dir.path().display().to_string(),
+            "0027".into(),
+            format!("SigBlk:\t{zeros}"),
+            format!("SigIgn:\t{zeros}"),
+            format!("{pid} {pid} {pid} 0"), // pid, group, session, terminal
+            "/dev/null".into(),
+            path("x2-1.out"),
+            path("x2-1.err"),
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!(fs::metadata(world.path("made")).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::metadata(world.path("x2-1.out")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+alone! {
+    fn each_failed_start_names_what_was_at_fault(world) {
+        let file = |name: &str, mode: u32, text: &[u8]| {
+            fs::write(world.path(name), text).unwrap();
+            fs::set_permissions(world.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        file("plain", 0o644, b"text");
+        file("lost", 0o755, b"#!/no/such/interpreter -x\n");
+        file("elf", 0o755, b"\x7fELF\x02\x01\x01\0\0garbage");
+        let large = "a".repeat(200 << 10);
+        let cases: [(&[&str], Option<&str>, &[&str]); 12] = [
+            (&["no-such-tool"], None, &["no-such-tool", "not found on PATH", "/usr/local/bin:/usr/bin:/bin"]),
+            (&["./gone"], None, &["gone\"", "does not exist"]),
+            (&["./plain"], None, &["plain\"", "not executable"]),
+            (&["/usr"], None, &["\"/usr\" is a directory"]),
+            (&["./lost"], None, &["lost\"", "interpreter", "/no/such/interpreter"]),
+            (&["./elf"], None, &["elf\"", "format"]),
+            (&["true", &large], None, &["too large", "standard input"]),
+            (&["true"], Some("/no/such/place"), &["working directory \"/no/such/place\" does not exist"]),
+            (&["true"], Some("/dev/null"), &["working directory \"/dev/null\" is not a directory"]),
+            (&["true"], Some("here"), &["\"here\" is not an absolute path"]),
+            (&[], None, &["argument list is empty"]),
+            (&["tr\0ue"], None, &["NUL"]),
+        ];
+        for (number, (argv, cwd, expected)) in cases.into_iter().enumerate() {
+            let mut order = world.order(number as u64, argv);
+            order.cwd = cwd.map_or(order.cwd, |cwd| cwd.as_bytes().to_vec());
+            let (reason, transient) = world.failure(&order);
+            assert!(expected.iter().all(|part| reason.contains(part)) && !transient, "{argv:?}: {reason}");
+        }
+        let mut order = world.order(50, &["true"]);
+        order.stdin = Stdin::File(b"/no/such/input".to_vec());
+        assert!(world.failure(&order).0.contains("standard input file \"/no/such/input\""));
+        assert!(world.children.hello().is_empty());
+        assert_eq!(world.run(&world.order(51, &["true"])).0, ExitStatus::Code(0), "and siblings are not touched");
+    }
+}
+
+alone! {
+    fn short_resources_are_told_from_lasting_faults(world) {
+        let order = world.order(1, &["true"]);
+        let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        let set = |current| rustix::process::setrlimit(rustix::process::Resource::Nofile, rustix::process::Rlimit { current, ..limits });
+        set(Some(4)).unwrap();
+        world.children.spawn(&order);
+        set(limits.current).unwrap();
+        let report = world.next_report();
+        assert!(matches!(report, ToBroker::SpawnFailed { transient: true, .. }), "{report:?}");
+        assert_eq!(world.run(&order).0, ExitStatus::Code(0));
+    }
+}
+
+alone! {
+    fn ends_are_told_as_they_were(world) {
+        assert_eq!(world.run(&world.order(1, &["sh", "-c", "exit 7"])).0, ExitStatus::Code(7));
+        assert_eq!(world.run(&world.order(2, &["sh", "-c", "kill -9 $$"])).0, ExitStatus::Signal(9));
+        // A script without `#!` is the shell's.
+        fs::write(world.path("script"), "echo $0 $1; exit 3").unwrap();
+        fs::set_permissions(world.path("script"), fs::Permissions::from_mode(0o755)).unwrap();
+        let (status, text) = world.run(&world.order(3, &["./script", "one"]));
+        assert_eq!((status, text), (ExitStatus::Code(3), format!("{} one\n", world.path("./script").display())));
+        // The end is the main process's, not end-of-file: its output is held open by a leftover here.
+        let mut order = world.order(4, &["sh", "-c", "sleep 300 & exit 5"]);
+        order.end_leftovers = false;
+        world.spawned(&order);
+        assert_eq!(world.exited(4).0, ExitStatus::Code(5));
+        world.emptied(4);
+    }
+}
+
+alone! {
+    fn asked_twice_a_process_is_started_once_and_kept_until_it_is_forgotten(world) {
+        let mut order = world.order(1, &["cat"]);
+        order.stdin = Stdin::Pipe;
+        let process = world.spawned(&order);
+        assert_eq!(world.spawned(&order), process);
+        let report = world.children.hello().remove(0);
+        assert_eq!((report.process, report.exited, report.alive), (process, None, true));
+        world.children.forget(incarnation(1));
+        world.children.signal(incarnation(1), Signal::CloseStdin);
+        assert_eq!(world.exited(1), (ExitStatus::Code(0), Vec::new()));
+        let report = world.children.hello().remove(0);
+        assert_eq!((report.process, report.exited, report.alive), (process, Some(ExitStatus::Code(0)), false));
+        assert_eq!(world.spawned(&order), process);
+        assert_eq!(world.exited(1).0, ExitStatus::Code(0));
+        world.children.forget(incarnation(1));
+        assert!(world.children.hello().is_empty());
+    }
+}
+
+const STUBBORN: &str = "trap '' TERM; ";
+
+alone! {
+    fn leftovers_are_ended_wherever_they_went(world) {
+        let cases = [
+            ("same session", "sleep 300 & echo $! > fifo"),
+            ("own session", "setsid sleep 300 & echo up > fifo"),
+            ("own group, stopped", "setsid sh -c 'kill -STOP $$' & echo up > fifo"),
+            ("re-parented from its own session", "(setsid sh -c 'sleep 300 & echo $! > fifo' &)"),
+            ("no environment, same session", "env -i sleep 300 & echo up > fifo"),
+            ("below a re-parented one", "(setsid sh -c 'env -i setsid sleep 300 & echo up > fifo; wait' &) ; sleep 0.2"),
+        ];
+        for (number, (what, script)) in cases.into_iter().enumerate() {
+            let execution = number as u64;
+            world.script(execution, script);
+            let (status, leftovers) = world.exited(execution);
+            assert!(status == ExitStatus::Code(0) && !leftovers.is_empty(), "{what}: {status:?} {leftovers:?}");
+            let report = world.children.hello().into_iter().find(|report| report.incarnation == incarnation(execution)).unwrap();
+            assert!(report.alive && report.exited.is_some(), "{what}");
+            world.emptied(execution);
+            assert!(leftovers.into_iter().all(|pid| !identity::stat(pid).is_some_and(|stat| stat.alive)), "{what}");
+        }
+        assert_eq!(world.marked(), []);
+    }
+}
+
+alone! {
+    fn leftovers_that_ignore_term_are_killed_after_a_second(world) {
+        let script = format!("{STUBBORN} (setsid sh -c 'sleep 300; sleep 300' &); (sleep 300; sleep 300) & echo up > fifo");
+        world.script(1, &script);
+        let begun = Instant::now();
+        assert!(world.exited(1).1.len() >= 2);
+        world.emptied(1);
+        assert!(begun.elapsed() >= Duration::from_millis(900), "{:?}", begun.elapsed());
+        assert_eq!(world.marked(), []);
+    }
+}
+
+alone! {
+    fn kept_leftovers_are_listed_and_left_alone(world) {
+        let mut order = world.order(1, &["sh", "-c", "setsid sleep 300 & echo up > fifo"]);
+        order.end_leftovers = false;
+        world.script_by(order);
+        let (_, leftovers) = world.exited(1);
+        world.emptied(1);
+        assert_eq!(leftovers.len(), 1);
+        assert!(identity::stat(leftovers[0]).unwrap().alive);
+        // Of no concern to others that end meanwhile, and still within reach of an explicit signal.
+        assert_eq!(world.run(&world.order(2, &["true"])).0, ExitStatus::Code(0));
+        assert!(!world.children.hello()[0].alive);
+        world.children.signal(incarnation(1), Signal::Kill);
+        world.spawned(&world.order(3, &["true"]));
+        world.exited(3);
+        assert_eq!(world.marked().into_iter().filter(|process| identity::is_alive(*process)).count(), 0);
+    }
+}
+
+alone! {
+    fn a_kill_leaves_nothing_of_a_stubborn_and_scattered_tree(world) {
+        let script = format!(
+            "{STUBBORN} sh -c 'sleep 300; sleep 300' & setsid sh -c 'sleep 300; sleep 300' & \
+             (setsid sh -c '(setsid sleep 300 &); echo up > fifo; sleep 300; sleep 300' &); wait; sleep 300; sleep 300"
+        );
+        let (process, _) = world.script(1, &script);
+        let (other, _) = world.script(2, "echo up > fifo; sleep 300; sleep 300");
+        world.children.signal(incarnation(1), Signal::Term);
+        world.children.turn(Instant::now());
+        assert!(identity::is_alive(process));
+        assert!(world.marked().len() >= 5);
+        world.children.signal(incarnation(1), Signal::Kill);
+        let (status, leftovers) = world.exited(1);
+        assert_eq!(status, ExitStatus::Signal(9));
+        if !leftovers.is_empty() {
+            world.emptied(1);
+        }
+        let of_the_first = |process: &ProcessIdentity| {
+            identity::stat(process.pid).is_some_and(|stat| world.marker(&stat) == Some(incarnation(1)))
+        };
+        assert_eq!(world.marked().into_iter().filter(of_the_first).count(), 0);
+        assert!(identity::is_alive(other), "a sibling is not touched");
+    }
+}
+
+alone! {
+    fn a_tree_that_forks_while_it_is_killed_is_gone_in_the_end(world) {
+        let script = format!("{STUBBORN} echo up > fifo; while :; do setsid sleep 300 & sleep 0.01; done");
+        world.script(1, &format!("({script}) & ({script}) & wait"));
+        world.children.signal(incarnation(1), Signal::Kill);
+        let (_, leftovers) = world.exited(1);
+        if !leftovers.is_empty() {
+            world.emptied(1);
+        }
+        assert_eq!(world.marked(), []);
+    }
+}
+
+alone! {
+    fn a_stopped_process_takes_a_term(world) {
+        let (process, _) = world.script(1, "echo up > fifo; kill -STOP $$; sleep 300");
+        world.children.signal(incarnation(1), Signal::Term);
+        assert_eq!(world.exited(1).0, ExitStatus::Signal(15));
+        assert!(!identity::is_alive(process));
+    }
+}
+
+alone! {
+    fn another_supervisor_adopts_what_is_alive_and_tells_what_is_not(world) {
+        let (recorded, _) = world.script(1, "echo up > fifo; sleep 300; exit 4");
+        let (unrecorded, _) = world.script(2, "setsid sleep 300 & echo up > fifo; exec sleep 300");
+        world.run(&world.order(3, &["true"]));
+        world.children = Children::new(world.dir.path()).unwrap();
+        let now = Instant::now();
+        let out = |execution: u64| world.path(&format!("x{execution}-1.out")).as_os_str().as_bytes().to_vec();
+        let [out1, out2, out3, out4] = [1, 2, 3, 4].map(out);
+
+        world.children.adopt(incarnation(1), Some(recorded), &out1, now);
+        world.children.adopt(incarnation(2), None, &out2, now);
+        world.children.adopt(incarnation(3), None, &out3, now);
+        world.children.adopt(incarnation(4), None, &out4, now);
+        assert_eq!(world.next_report(), ToBroker::Spawned { incarnation: incarnation(1), process: recorded });
+        assert_eq!(world.next_report(), ToBroker::Spawned { incarnation: incarnation(2), process: unrecorded });
+        assert_eq!(world.exited(3), (ExitStatus::Unknown, Vec::new()));
+        assert_eq!(world.next_report(), ToBroker::NeverStarted { incarnation: incarnation(4) });
+        let held: BTreeMap<_, _> = world.children.hello().into_iter().map(|report| (report.incarnation, report.alive)).collect();
+        assert_eq!(held.into_iter().collect::<Vec<_>>(), [(incarnation(1), true), (incarnation(2), true), (incarnation(3), false)]);
+
+        // A pid of another process is not the one on record.
+        let recycled = ProcessIdentity { start_ticks: recorded.start_ticks + 1, ..recorded };
+        world.children.adopt(incarnation(5), Some(recycled), b"/none", now);
+        assert_eq!(world.exited(5), (ExitStatus::Unknown, Vec::new()));
+        assert!(identity::is_alive(recorded));
+
+        world.children.signal(incarnation(1), Signal::Term);
+        assert_eq!(world.exited(1), (ExitStatus::Unknown, Vec::new()));
+        // What an adopted worker leaves behind is ended as well.
+        super::signal::send(unrecorded, &[rustix::process::Signal::TERM]);
+        let (status, leftovers) = world.exited(2);
+        assert_eq!((status, leftovers.len()), (ExitStatus::Unknown, 1));
+        world.emptied(2);
+        assert_eq!(world.marked(), []);
+    }
+}
+
+alone! {
+    fn a_dead_worker_with_leftovers_is_found_by_its_marker(world) {
+        let mut order = world.order(1, &["sh", "-c", "(sleep 300 & echo up > fifo)"]);
+        order.end_leftovers = false;
+        let (process, _) = world.script_by(order.clone());
+        world.exited(1);
+        world.emptied(1);
+        world.children = Children::new(world.dir.path()).unwrap();
+        world.children.adopt(incarnation(1), Some(process), &order.stdout_path, Instant::now());
+        let (status, leftovers) = world.exited(1);
+        assert_eq!((status, leftovers.len()), (ExitStatus::Unknown, 1));
+        assert_eq!(world.children.hello()[0].process, process);
+        world.emptied(1);
+        assert_eq!(world.marked(), []);
+    }
+}
+
+alone! {
+    fn a_descendant_without_marker_and_parents_is_known_from_an_earlier_look(world) {
+        let script = "env -i setsid sh -c 'trap \"\" TERM; echo up > fifo; sleep 300; sleep 300' & wait";
+        let (process, _) = world.script(1, script);
+        world.children.signal(incarnation(1), Signal::Term);
+        let (status, leftovers) = world.exited(1);
+        assert_eq!((status, leftovers.is_empty()), (ExitStatus::Signal(15), false));
+        world.emptied(1);
+        assert!(!identity::is_alive(process) && leftovers.iter().all(|pid| !identity::stat(*pid).is_some_and(|stat| stat.alive)));
+    }
+}

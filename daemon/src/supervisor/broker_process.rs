@@ -1,0 +1,201 @@
+//! The broker as a process: started, watched over its link, restarted with a back-off.
+//!
+//! It does not know what is said over the link.
+
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use roost_proto::link::{ExitStatus, ProcessIdentity};
+
+use super::link::Link;
+use crate::config::{BROKER_BACK_OFF_MAX, BROKER_BACK_OFF_MIN, BROKER_EXIT, BROKER_HEALTHY, scrubbed};
+use crate::process::identity;
+use crate::process::signal;
+use crate::process::spawn::{Launch, launch};
+
+/// The broker's number for the link.
+pub const LINK_DESCRIPTOR: i32 = 3;
+/// The broker's number for the listening socket.
+pub const LISTENER_DESCRIPTOR: i32 = 4;
+/// The broker's number for the instance lock. It only keeps it open: the lock is free when supervisor *and* broker are gone,
+/// so two brokers never write one journal, even after a supervisor was killed.
+pub const LOCK_DESCRIPTOR: i32 = 5;
+
+/// What every start of a broker needs.
+#[derive(Debug)]
+pub struct Recipe {
+    /// The file to execute, as it was named when the supervisor started: an upgrade replaces what is there.
+    pub program: PathBuf,
+    /// Its arguments, without its name.
+    pub arguments: Vec<OsString>,
+}
+
+/// A running broker.
+#[derive(Debug)]
+pub struct Running {
+    /// Who it is.
+    pub process: ProcessIdentity,
+    /// Our end of the link.
+    pub link: Link,
+    /// Whether its hello was read.
+    pub said_hello: bool,
+    /// Whether it said that it exits in order to be started anew.
+    pub restarts: bool,
+    /// When it is killed, once it is expected to exit.
+    pub exit_by: Option<Instant>,
+    started_at: Instant,
+}
+
+/// The one broker, or the time of the next.
+#[derive(Debug)]
+pub struct Broker {
+    /// The process, if there is one.
+    pub running: Option<Running>,
+    /// When to start it, if there is none.
+    pub start_at: Option<Instant>,
+    /// Deaths in a row without a healthy life.
+    pub failures: u32,
+}
+
+impl Broker {
+    /// To be started at once.
+    pub fn new(now: Instant) -> Self {
+        Self { running: None, start_at: Some(now), failures: 0 }
+    }
+
+    /// Whether it is time to start it.
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.running.is_none() && self.start_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether this pid is the broker's.
+    pub fn is(&self, pid: u32) -> bool {
+        self.running.as_ref().is_some_and(|running| running.process.pid == pid)
+    }
+
+    /// Starts it.
+    pub fn start(&mut self, recipe: &Recipe, listener: impl AsFd, lock: impl AsFd, now: Instant) -> io::Result<()> {
+        let (link, theirs) = Link::pair()?;
+        let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+        let stderr = io::stderr();
+        let descriptors = [
+            (null.as_fd(), 0),
+            (null.as_fd(), 1),
+            (stderr.as_fd(), 2),
+            (theirs.as_fd(), LINK_DESCRIPTOR),
+            (listener.as_fd(), LISTENER_DESCRIPTOR),
+            (lock.as_fd(), LOCK_DESCRIPTOR),
+        ];
+        let argv: Vec<_> = [recipe.program.as_os_str()].into_iter().chain(recipe.arguments.iter().map(OsString::as_os_str)).collect();
+        let argv = argv.into_iter().map(|argument| CString::new(argument.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+        let program = argv.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let pid = launch(&Launch { program, argv: &argv, env: &environment()?, cwd: c"/", descriptors: &descriptors })?;
+        let start_ticks = identity::stat(pid).map_or(0, |found| found.process.start_ticks);
+        let process = ProcessIdentity { pid, start_ticks };
+        self.running = Some(Running { process, link, said_hello: false, restarts: false, exit_by: None, started_at: now });
+        self.start_at = None;
+        Ok(())
+    }
+
+    /// It could not be started, or has ended: says when the next one starts.
+    pub fn ended(&mut self, now: Instant) -> Duration {
+        let running = self.running.take();
+        let in_order = running.as_ref().is_some_and(|running| running.restarts);
+        let healthy = running.is_some_and(|running| now.duration_since(running.started_at) >= BROKER_HEALTHY);
+        if in_order || healthy {
+            self.failures = 0;
+        }
+        let delay = back_off(self.failures);
+        if !in_order {
+            self.failures += 1;
+        }
+        self.start_at = Some(now + delay);
+        delay
+    }
+
+    /// It is expected to exit soon; it is killed if it does not.
+    pub fn expect_exit(&mut self, now: Instant) {
+        if let Some(running) = &mut self.running {
+            running.exit_by.get_or_insert(now + BROKER_EXIT);
+        }
+    }
+
+    /// Kills it, if it runs. Its end is reaped like any other.
+    pub fn kill(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        running.exit_by = None;
+        signal::send(running.process, &[rustix::process::Signal::KILL]);
+    }
+
+    /// Kills it when its time is up.
+    pub fn kill_if_late(&mut self, now: Instant) {
+        if self.running.as_ref().and_then(|running| running.exit_by).is_some_and(|by| by <= now) {
+            tracing::warn!("the broker does not exit: killing it");
+            self.kill();
+        }
+    }
+
+    /// When [`is_due`](Self::is_due) or [`kill_if_late`](Self::kill_if_late) will have something to say.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.running.as_ref().map_or(self.start_at, |running| running.exit_by)
+    }
+}
+
+/// Nothing after the first death, then doubling up to a limit.
+fn back_off(failures: u32) -> Duration {
+    match failures.checked_sub(1) {
+        None => Duration::ZERO,
+        Some(doublings) => BROKER_BACK_OFF_MIN.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(BROKER_BACK_OFF_MAX),
+    }
+}
+
+/// For the log.
+pub fn describe(status: ExitStatus) -> String {
+    match status {
+        ExitStatus::Code(code) => format!("exit code {code}"),
+        ExitStatus::Signal(signal) => format!("signal {signal}"),
+        ExitStatus::Unknown => "unknown".into(),
+    }
+}
+
+/// The name that the program was started by when that is a path, so that a symlink to the installed version is followed anew at
+/// each start; `/proc/self/exe` would name a deleted file after an upgrade.
+pub fn own_program() -> io::Result<PathBuf> {
+    let named = std::env::args_os().next().map(PathBuf::from).filter(|name| name.is_absolute() && is_executable(name));
+    named.map_or_else(std::env::current_exe, Ok)
+}
+
+fn is_executable(path: &Path) -> bool {
+    crate::process::program::check_program(path).is_ok()
+}
+
+fn environment() -> io::Result<Vec<CString>> {
+    let entry = |(name, value): (OsString, OsString)| CString::new([name.into_vec(), value.into_vec()].join(&b'='));
+    Ok(scrubbed(std::env::vars_os()).into_iter().map(entry).collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_restart_is_at_once_and_the_others_wait_longer_and_longer() {
+        let waits: Vec<u128> = (0..9).chain([u32::MAX]).map(|failures| back_off(failures).as_millis()).collect();
+        assert_eq!(waits, [0, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
+    }
+
+    #[test]
+    fn a_start_that_fails_counts_as_a_death() {
+        let now = Instant::now();
+        let mut broker = Broker::new(now);
+        assert!(broker.is_due(now));
+        assert_eq!(broker.ended(now), Duration::ZERO);
+        assert_eq!(broker.ended(now), BROKER_BACK_OFF_MIN);
+        assert!(!broker.is_due(now) && broker.is_due(now + BROKER_BACK_OFF_MIN));
+        assert_eq!(broker.next_deadline(), Some(now + BROKER_BACK_OFF_MIN));
+    }
+}

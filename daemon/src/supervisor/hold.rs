@@ -1,0 +1,175 @@
+//! The two things that make a daemon the only one: the instance lock, and the listening socket that is bound under it.
+//!
+//! It accepts no connection; the broker does, on the same descriptor.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use roost_proto::paths::Paths;
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::process::{Pid, test_kill_process};
+
+use super::place::Refusal;
+use crate::config::LOCK_ORPHAN;
+
+/// How many connections may wait while there is no broker. The kernel lowers it to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// Takes the instance lock and writes our pid into it. The file is never deleted: whoever opened it before would lock a file
+/// that nobody else can see.
+pub fn lock(paths: &Paths) -> Result<File, Refusal> {
+    let path = paths.lock();
+    let failed = |source| Refusal::Lock { path: path.clone(), source };
+    let mut options = OpenOptions::new();
+    let mut file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    let deadline = Instant::now() + LOCK_ORPHAN;
+    loop {
+        match fs2::FileExt::try_lock_exclusive(&file) {
+            Ok(()) => break,
+            Err(error) if error.raw_os_error() == fs2::lock_contended_error().raw_os_error() => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let mut pid = String::new();
+        file.rewind().and_then(|()| file.read_to_string(&mut pid)).map_err(failed)?;
+        let pid = pid.trim();
+        // The broker shares the lock, so that no second one writes the journal. When its supervisor was killed it is about to
+        // notice and exit: worth a moment. There is no event for that, hence the short sleep.
+        if is_running(pid) || Instant::now() >= deadline {
+            let pid = if pid.is_empty() { "unknown" } else { pid };
+            return Err(Refusal::Held { pid: pid.escape_debug().to_string(), state_dir: paths.state_dir.clone() });
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let own = format!("{}\n", std::process::id());
+    file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(own.as_bytes())).map_err(failed)?;
+    Ok(file)
+}
+
+fn is_running(pid: &str) -> bool {
+    pid.parse().ok().and_then(Pid::from_raw).is_some_and(|pid| !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
+}
+
+/// The listening socket.
+#[derive(Debug)]
+pub struct Listening {
+    /// Non-blocking.
+    pub socket: OwnedFd,
+    /// The file that we made for it; `None` when a service manager made it.
+    made: Option<(PathBuf, (u64, u64))>,
+}
+
+impl Listening {
+    /// Takes the socket that a service manager made. It is not ours to remove.
+    pub fn taken(socket: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        Ok(Self { socket, made: None })
+    }
+
+    /// Makes the socket. To be called under the lock: it replaces a file that nobody listens on.
+    pub fn bind(path: &Path) -> Result<Self, Refusal> {
+        remove_stale(path)?;
+        let failed = |source| Refusal::Socket { path: path.into(), source };
+        let make = || {
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+            let address = SocketAddrUnix::new(path)?;
+            // Before the bind, so that the file never has another mode.
+            fchmod(&socket, Mode::from_raw_mode(0o600))?;
+            bind(&socket, &address)?;
+            listen(&socket, BACKLOG)?;
+            Ok::<_, rustix::io::Errno>(socket)
+        };
+        let socket = make().map_err(|error| failed(error.into()))?;
+        let made = identity(path).map_err(failed)?;
+        Ok(Self { socket, made: Some((path.into(), made)) })
+    }
+
+    /// Removes the socket's file if it still is the one that we made.
+    pub fn unlink(&mut self) {
+        let Some((path, made)) = self.made.take() else { return };
+        match identity(&path) {
+            Ok(found) if found == made => {
+                if let Err(error) = fs::remove_file(&path) {
+                    tracing::warn!(path = %path.display(), %error, "the socket's file stays");
+                }
+            }
+            Ok(_) => tracing::warn!(path = %path.display(), "the socket's file was replaced by another; it is left alone"),
+            Err(error) => tracing::debug!(path = %path.display(), %error, "the socket's file is gone already"),
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
+}
+
+fn remove_stale(path: &Path) -> Result<(), Refusal> {
+    let failed = |source| Refusal::Socket { path: path.into(), source };
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => return Err(Refusal::NotSocket { path: path.into() }),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    }
+    // The lock is of the state directory: a daemon with another one may listen on this path.
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // A full backlog says EAGAIN: somebody is there.
+        Ok(_) | Err(_) => Err(Refusal::SocketInUse { path: path.into() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(dir: &Path) -> Paths {
+        Paths { socket: dir.join("s"), state_dir: dir.into(), is_default: false }
+    }
+
+    #[test]
+    fn the_lock_is_held_once_and_names_its_holder() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = lock(&paths(dir.path())).unwrap();
+        let refusal = lock(&paths(dir.path())).unwrap_err();
+        assert_eq!(refusal.to_string(), format!("another roostd (pid {}) serves {}", std::process::id(), dir.path().display()));
+        assert_eq!(refusal.exit_code(), 3);
+        drop(held);
+        lock(&paths(dir.path())).unwrap();
+        assert!(dir.path().join("lock").exists());
+    }
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        drop(Listening::bind(&path).unwrap());
+        assert!(path.exists());
+        let mut live = Listening::bind(&path).unwrap();
+        assert_eq!(fs::symlink_metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert!(matches!(Listening::bind(&path), Err(Refusal::SocketInUse { .. })));
+        UnixStream::connect(&path).unwrap();
+        live.unlink();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_socket_of_a_successor_and_other_files_are_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let mut ours = Listening::bind(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let _theirs = Listening::bind(&path).unwrap();
+        ours.unlink();
+        assert!(path.exists());
+        let file = dir.path().join("f");
+        fs::write(&file, "").unwrap();
+        assert!(matches!(Listening::bind(&file), Err(Refusal::NotSocket { .. })));
+    }
+}

@@ -1,0 +1,324 @@
+//! The supervisor's loop: wait for an event, take in everything, let the children's turn happen, tell the broker.
+//!
+//! No polling: it sleeps until something happens or a real deadline is due.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use roost_proto::link::{ExitStatus, LINK_VERSION, ToBroker, ToSupervisor};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::Errno;
+
+use super::SupervisorError;
+use super::announce::Announcer;
+use super::broker_process::{Broker, Recipe, describe};
+use super::hold::Listening;
+use super::link::LinkFailure;
+use super::signals::Signals;
+use crate::config::{BROKER_BOOTS_MAX, BROKER_EXIT, EXIT_REFUSED, TERMINATE};
+use crate::process::children::Children;
+use crate::process::signal;
+
+const SIGNALS: u64 = 0;
+const WATCH: u64 = 1;
+const LINK: u64 = 2;
+
+/// What makes this daemon the only one. Fields drop in this order: the lock goes last.
+#[derive(Debug)]
+pub(super) struct Holding {
+    pub listening: Listening,
+    pub lock: File,
+}
+
+/// Everything that the loop owns.
+pub(super) struct Supervisor<'a> {
+    children: Children,
+    broker: Broker,
+    recipe: Recipe,
+    announcer: &'a mut Announcer,
+    signals: Signals,
+    epoll: OwnedFd,
+    /// Whether a broker was ever ready.
+    was_ready: bool,
+    /// By when an orderly end must be over, once it was asked for.
+    end_by: Option<Instant>,
+    /// The exit code, once it is decided.
+    exit: Option<u8>,
+    holding: Holding,
+}
+
+impl<'a> Supervisor<'a> {
+    pub fn new(
+        holding: Holding,
+        children: Children,
+        broker: Broker,
+        recipe: Recipe,
+        announcer: &'a mut Announcer,
+    ) -> Result<Self, SupervisorError> {
+        let signals = Signals::install().map_err(SupervisorError::system("installing signal handlers"))?;
+        let make = || {
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            epoll::add(&epoll, &signals, epoll::EventData::new_u64(SIGNALS), epoll::EventFlags::IN)?;
+            epoll::add(&epoll, children.watch_fd(), epoll::EventData::new_u64(WATCH), epoll::EventFlags::IN)?;
+            Ok::<_, Errno>(epoll)
+        };
+        let epoll = make().map_err(|error| SupervisorError::System { what: "epoll", source: error.into() })?;
+        let (was_ready, end_by, exit) = (false, None, None);
+        Ok(Self { children, broker, recipe, announcer, signals, epoll, was_ready, end_by, exit, holding })
+    }
+
+    /// Until the daemon ends. Live workers are left alone.
+    pub fn run(mut self) -> Result<u8, SupervisorError> {
+        let ended = self.until_exit();
+        self.announcer.stopping();
+        self.holding.listening.unlink();
+        self.finish_broker();
+        tracing::info!(workers = self.children.running(), "leaving; live workers go on");
+        ended
+    }
+
+    fn until_exit(&mut self) -> Result<u8, SupervisorError> {
+        loop {
+            let now = Instant::now();
+            if self.broker.is_due(now) {
+                self.start_broker(now)?;
+            }
+            self.broker.kill_if_late(now);
+            self.children.turn(now);
+            self.tell_broker();
+            if self.end_by.is_some_and(|by| by <= now) {
+                tracing::warn!("the orderly end takes too long: leaving without it");
+                self.exit = Some(1);
+            }
+            if let Some(code) = self.exit {
+                return Ok(code);
+            }
+            let events = self.wait(now)?;
+            self.take_in(&events)?;
+        }
+    }
+
+    fn wait(&self, now: Instant) -> Result<Vec<u64>, SupervisorError> {
+        let deadlines = [self.children.next_deadline(), self.broker.next_deadline(), self.end_by];
+        // Rounded up, so that a deadline is over when we wake for it.
+        let timeout = deadlines.into_iter().flatten().min().map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(8);
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(events.iter().map(|event| event.data.u64()).collect()),
+            Err(error) => Err(SupervisorError::System { what: "epoll_wait", source: error.into() }),
+        }
+    }
+
+    fn take_in(&mut self, events: &[u64]) -> Result<(), SupervisorError> {
+        let now = Instant::now();
+        if events.contains(&LINK) {
+            self.read_link(now)?;
+        }
+        if events.contains(&WATCH) {
+            self.children.watched(now).map_err(SupervisorError::system("epoll_wait"))?;
+        }
+        if events.contains(&SIGNALS) {
+            for _ in 0..self.signals.take().terminations {
+                self.terminate(now);
+            }
+            for reaped in self.children.reap() {
+                if self.broker.is(reaped.pid) {
+                    self.broker_ended(reaped.status, now)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start_broker(&mut self, now: Instant) -> Result<(), SupervisorError> {
+        self.announcer.mark_log();
+        if let Err(error) = self.broker.start(&self.recipe, &self.holding.listening.socket, &self.holding.lock, now) {
+            let delay = self.broker.ended(now);
+            tracing::error!(program = %self.recipe.program.display(), %error, ?delay, "the broker cannot be started");
+            return self.give_up_on_boot(&error.to_string());
+        }
+        let Some(running) = &self.broker.running else { return Ok(()) };
+        tracing::info!(pid = running.process.pid, "broker started");
+        let data = epoll::EventData::new_u64(LINK);
+        epoll::add(&self.epoll, &running.link, data, epoll::EventFlags::IN)
+            .map_err(|error| SupervisorError::System { what: "epoll_ctl", source: error.into() })?;
+        let boot_id = crate::process::identity::boot_id().map_err(SupervisorError::system("reading the boot id"))?;
+        let children = self.children.hello();
+        self.send(&ToBroker::Hello { version: LINK_VERSION, supervisor_pid: std::process::id(), boot_id, children });
+        if self.end_by.is_some() {
+            self.send(&ToBroker::Terminate);
+        }
+        Ok(())
+    }
+
+    fn read_link(&mut self, now: Instant) -> Result<(), SupervisorError> {
+        loop {
+            let Some(running) = &mut self.broker.running else { return Ok(()) };
+            match running.link.receive() {
+                Ok(Some(message)) => self.obey(message, now)?,
+                Ok(None) => break,
+                Err(failure) => {
+                    self.link_failed(&failure);
+                    return Ok(());
+                }
+            }
+        }
+        self.after_link(now);
+        Ok(())
+    }
+
+    /// Asks for the events that still make sense: a closed link has none, one with a backlog must be writable.
+    fn after_link(&mut self, now: Instant) {
+        let Some(running) = &self.broker.running else { return };
+        if running.link.is_closed {
+            // Its end arrives as that of a child; it has a while to come.
+            drop_error(epoll::delete(&self.epoll, &running.link));
+            self.broker.expect_exit(now);
+        }
+    }
+
+    fn obey(&mut self, message: ToSupervisor, now: Instant) -> Result<(), SupervisorError> {
+        let Some(running) = &mut self.broker.running else { return Ok(()) };
+        let is_hello = matches!(message, ToSupervisor::Hello { .. });
+        if is_hello == running.said_hello {
+            tracing::error!("the broker does not begin with one hello: killing it");
+            self.broker.kill();
+            return Ok(());
+        }
+        match message {
+            ToSupervisor::Hello { version: LINK_VERSION } => running.said_hello = true,
+            ToSupervisor::Hello { version } => return Err(SupervisorError::LinkVersion { theirs: version, ours: LINK_VERSION }),
+            ToSupervisor::Spawn(order) => self.children.spawn(&order),
+            ToSupervisor::Signal { incarnation, signal } => self.children.signal(incarnation, signal),
+            ToSupervisor::Forget { incarnation } => self.children.forget(incarnation),
+            ToSupervisor::Adopt { incarnation, process, stdout_path } => self.children.adopt(incarnation, process, &stdout_path, now),
+            ToSupervisor::Status { line } => self.announcer.status(&line),
+            ToSupervisor::Ready => {
+                tracing::info!("serving");
+                self.was_ready = true;
+                self.announcer.ready();
+            }
+            ToSupervisor::Shutdown => self.exit = Some(0),
+            ToSupervisor::Restart => {
+                tracing::info!(program = %self.recipe.program.display(), "the broker asks to be started anew");
+                running.restarts = true;
+                self.broker.expect_exit(now);
+            }
+        }
+        Ok(())
+    }
+
+    fn broker_ended(&mut self, status: ExitStatus, now: Instant) -> Result<(), SupervisorError> {
+        // Its last words, such as `Shutdown`, may still be unread.
+        self.read_link(now)?;
+        let how = describe(status);
+        if status == ExitStatus::Code(i32::from(EXIT_REFUSED)) {
+            self.broker.running = None;
+            let reason = self.announcer.last_error();
+            let reason = reason.unwrap_or_else(|| format!("the broker refuses to run ({how}); its last error line says why"));
+            return Err(SupervisorError::BrokerRefused { reason });
+        }
+        let restarts = self.broker.running.as_ref().is_some_and(|running| running.restarts);
+        let delay = self.broker.ended(now);
+        if self.exit.is_some() {
+            return Ok(());
+        }
+        if restarts {
+            tracing::info!("the broker has ended to be started anew");
+        } else {
+            tracing::error!(status = how, ?delay, workers = self.children.running(), "the broker has died; starting it again");
+        }
+        self.give_up_on_boot(&how)
+    }
+
+    /// A daemon that never served and cannot is of no use to whoever waits for it.
+    fn give_up_on_boot(&self, last: &str) -> Result<(), SupervisorError> {
+        let times = self.broker.failures;
+        if self.was_ready || times < BROKER_BOOTS_MAX {
+            return Ok(());
+        }
+        Err(SupervisorError::BrokerNeverReady { times, last: last.into() })
+    }
+
+    fn terminate(&mut self, now: Instant) {
+        if self.end_by.is_some() || self.broker.running.is_none() {
+            tracing::warn!("leaving at once");
+            self.exit = Some(1);
+            return;
+        }
+        self.end_by = Some(now + TERMINATE);
+        self.send(&ToBroker::Terminate);
+    }
+
+    fn tell_broker(&mut self) {
+        // Without a broker they are dropped: the next one gets the whole table.
+        for report in self.children.take_reports() {
+            self.send(&report);
+        }
+        let Some(running) = &mut self.broker.running else { return };
+        if running.link.is_closed {
+            return;
+        }
+        if let Err(failure) = running.link.flush() {
+            self.link_failed(&failure);
+            return;
+        }
+        let mut interest = epoll::EventFlags::IN;
+        interest.set(epoll::EventFlags::OUT, running.link.wants_write());
+        drop_error(epoll::modify(&self.epoll, &running.link, epoll::EventData::new_u64(LINK), interest));
+    }
+
+    fn send(&mut self, message: &ToBroker) {
+        let Some(running) = &mut self.broker.running else { return };
+        if let Err(failure) = running.link.send(message) {
+            self.link_failed(&failure);
+        }
+    }
+
+    /// A broker that cannot be talked to is no broker: the next one gets the whole table in its hello.
+    fn link_failed(&mut self, failure: &LinkFailure) {
+        tracing::error!(error = %failure, "killing the broker");
+        if let Some(running) = &mut self.broker.running {
+            running.link.is_closed = true;
+            drop_error(epoll::delete(&self.epoll, &running.link));
+        }
+        self.broker.kill();
+    }
+
+    /// Closes the link and waits for the broker's exit, so that the journal is closed when the lock goes.
+    fn finish_broker(&mut self) {
+        let Some(running) = self.broker.running.take() else { return };
+        let process = running.process;
+        drop(running);
+        if wait_gone(process, BROKER_EXIT).is_err() {
+            tracing::warn!("the broker does not exit: killing it");
+            signal::send(process, &[rustix::process::Signal::KILL]);
+            drop_error(wait_gone(process, BROKER_EXIT));
+        }
+    }
+}
+
+fn wait_gone(process: roost_proto::link::ProcessIdentity, limit: Duration) -> io::Result<()> {
+    let Ok(descriptor) = signal::open(process) else { return Ok(()) };
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
+        match poll(&mut [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// For calls whose failure changes nothing: the descriptor is about to go, or the next turn tries again.
+fn drop_error<E: std::fmt::Display>(result: Result<(), E>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "ignored");
+    }
+}
