@@ -14,7 +14,7 @@
 //!         foreground: false,
 //!         generation: None,
 //!     })?;
-//!     let ends = root.wait(&Wait { names: Vec::new(), any: false, timeout_ms: None })?;
+//!     let ends = root.wait(&Wait { request_id: roost::request_id()?, names: Vec::new(), any: false, timeout_ms: None })?;
 //!     assert_eq!(ends.ended.len(), 1);
 //!     Ok(())
 //! }

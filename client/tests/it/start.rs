@@ -122,3 +122,15 @@ fn descriptors_of_ours_stay_ours() {
     assert!(open.contains("null") && !open.contains("left-open"), "{open}");
     assert!(!fs::read_to_string(dir.path().join("env")).unwrap().contains("ROOST_TOKEN"));
 }
+
+#[test]
+fn a_worker_starts_no_daemon_and_waits_for_it_to_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config { start: Start::Await, ..starting(dir.path(), "touch \"$dir/started\"") };
+    let socket = config.paths.socket.clone();
+    let dialling = std::thread::spawn(move || Connection::dial(config).map(drop));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    Fake::start(&socket, |_, _| None);
+    dialling.join().unwrap().unwrap();
+    assert!(!dir.path().join("started").exists());
+}
