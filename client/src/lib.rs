@@ -1,1 +1,45 @@
-//! Being written.
+//! Client library of the Roost broker: dial (start the daemon on demand), say hello, call, survive a restart of the broker.
+//!
+//! ```no_run
+//! use roost::proto::message::{launch::Launch, result::Wait, tree::Settings};
+//!
+//! fn main() -> Result<(), roost::Error> {
+//!     let config = roost::Config::from_env()?;
+//!     let mut root = roost::Connection::dial(config.without_identity())?;
+//!     root.open(Settings { cap: 4, ..Settings::default() }, None, false)?;
+//!     root.launch(&Launch {
+//!         request_id: roost::request_id()?,
+//!         tasks: vec![roost::task(["sh", "-c", "echo hello"])],
+//!         submitter: roost::submitter()?,
+//!         foreground: false,
+//!         generation: None,
+//!     })?;
+//!     let ends = root.wait(&Wait { request_id: roost::request_id()?, names: Vec::new(), any: false, timeout_ms: None })?;
+//!     assert_eq!(ends.ended.len(), 1);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Everything blocks; there is no async runtime in here. A program that runs as a plain command of a tree finds what it needs
+//! in [`worker`].
+
+mod answer;
+mod calls;
+mod config;
+mod connection;
+mod error;
+mod link;
+mod owner;
+mod policy;
+mod start;
+mod submit;
+mod watch;
+pub mod worker;
+
+pub use answer::{AnswerBytes, open_answer};
+pub use config::{Config, Places, Start};
+pub use connection::Connection;
+pub use error::{Error, kind_text};
+pub use roost_proto as proto;
+pub use submit::{request_id, submitter, task};
+pub use watch::Watcher;

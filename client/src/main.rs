@@ -1,2 +1,17 @@
-//! Being written.
-fn main() {}
+//! The command `roost`: parse, one call, print. Everything it knows of sockets is in the library of the same name.
+
+mod cli;
+mod commands;
+mod exit;
+mod failure;
+mod output;
+mod settings;
+mod setup;
+mod tasks;
+mod values;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(cli::run(std::env::args_os().collect()).code())
+}

@@ -1,0 +1,159 @@
+//! One typed method per request. How long each may take and whether it is sent again after a broken connection is said here.
+
+use std::time::{Duration, Instant};
+
+use roost_proto::message::daemon::{DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply};
+use roost_proto::message::launch::{Launch, Receipt};
+use roost_proto::message::park::{CONTEXT_BYTES_MAX, Park, ParkReply};
+use roost_proto::message::result::{ReadResult, ResultReply, Wait, WaitReply};
+use roost_proto::message::session::Identity;
+use roost_proto::message::status::{Status, StatusReply};
+use roost_proto::message::stop::{Interrupt, InterruptReply, Stop, StopReply};
+use roost_proto::message::tree::{Attach, Cap, CapReply, Close, Closed, Open, Opened, Pause, PauseReply, Progress, Settings, Watch};
+use roost_proto::rpc::ErrorKind;
+
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::policy::Policy;
+use crate::submit;
+
+impl Connection {
+    /// Opens a tree, or attaches to the open one of this key. The connection speaks as its root afterwards.
+    pub fn open(&mut self, settings: Settings, key: Option<String>, ephemeral: bool) -> Result<Opened, Error> {
+        let request = Open { request_id: submit::request_id()?, key, settings, ephemeral };
+        let opened = self.call_with(Policy::BRIEF, || request.clone())?;
+        self.speak_as_root(&opened);
+        Ok(opened)
+    }
+
+    /// Attaches to an open tree as its root.
+    pub fn attach(&mut self, request: &Attach) -> Result<Opened, Error> {
+        let opened = self.call_with(Policy::BRIEF, || request.clone())?;
+        self.speak_as_root(&opened);
+        Ok(opened)
+    }
+
+    /// Launches 1 to 20 tasks, all or nothing. With `foreground` it blocks until all have ended.
+    pub fn launch(&mut self, request: &Launch) -> Result<Receipt, Error> {
+        let policy = if request.foreground { Policy::WAITS } else { Policy::BRIEF };
+        self.call_with(policy, || request.clone())
+    }
+
+    /// Blocks until direct children have ended.
+    pub fn wait(&mut self, request: &Wait) -> Result<WaitReply, Error> {
+        let left = left_of(request.timeout_ms);
+        self.call_with(Policy::WAITS, || Wait { timeout_ms: left(), ..request.clone() })
+    }
+
+    /// Reads a result; with `wait` it blocks until there is one.
+    pub fn result(&mut self, request: &ReadResult) -> Result<ResultReply, Error> {
+        let policy = if request.wait { Policy::WAITS } else { Policy::BRIEF };
+        let left = left_of(request.timeout_ms);
+        self.call_with(policy, || ReadResult { timeout_ms: left(), ..request.clone() })
+    }
+
+    /// One page of the state of a tree, or of the list of trees.
+    pub fn status(&mut self, request: &Status) -> Result<StatusReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// The state of a tree, all pages of it.
+    pub fn status_all(&mut self, request: &Status) -> Result<StatusReply, Error> {
+        let mut whole = self.status(request)?;
+        while let Some(after) = whole.next.take() {
+            let page = self.status(&Status { after: Some(after), ..request.clone() })?;
+            whole.trees = page.trees;
+            whole.workers.extend(page.workers);
+            whole.next = page.next.filter(|next| *next != after);
+        }
+        Ok(whole)
+    }
+
+    /// Stops direct children and what descends from them.
+    pub fn stop(&mut self, request: &Stop) -> Result<StopReply, Error> {
+        let policy = if request.no_wait { Policy::BRIEF } else { Policy::WAITS };
+        self.call_with(policy, || request.clone())
+    }
+
+    /// Stops everything of the tree.
+    pub fn interrupt(&mut self, request: &Interrupt) -> Result<InterruptReply, Error> {
+        let policy = if request.no_wait { Policy::BRIEF } else { Policy::WAITS };
+        self.call_with(policy, || request.clone())
+    }
+
+    /// Reads or sets the cap.
+    pub fn cap(&mut self, request: &Cap) -> Result<CapReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// Holds or releases admissions.
+    pub fn pause(&mut self, request: &Pause) -> Result<PauseReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// Closes the tree.
+    pub fn close(&mut self, request: &Close) -> Result<Closed, Error> {
+        let policy = if request.now { Policy::WAITS } else { Policy::BRIEF };
+        let mut tries = 0;
+        let closed = self.call_with(policy, || {
+            tries += 1;
+            request.clone()
+        });
+        match closed {
+            // The first try closed it, and its answer was lost.
+            Err(error) if tries > 1 && error.refusal() == Some(ErrorKind::TreeClosed) => Ok(Closed { stopped: 0 }),
+            other => other,
+        }
+    }
+
+    /// Asks for `progress` notifications; [`crate::Watcher`] reads them.
+    pub(crate) fn watch(&mut self) -> Result<Progress, Error> {
+        self.call_with(Policy::BRIEF, || Watch {})
+    }
+
+    /// Saves the context of the calling worker. Once this has returned `Ok` the process must exit.
+    pub fn park(&mut self, request: &Park) -> Result<ParkReply, Error> {
+        if request.context.0.len() > CONTEXT_BYTES_MAX {
+            return Err(Error::TooLarge { what: "the context", bytes: request.context.0.len(), limit: CONTEXT_BYTES_MAX });
+        }
+        let mut tries = 0;
+        let parked = self.call_with(Policy::BRIEF, || {
+            tries += 1;
+            request.clone()
+        });
+        match parked {
+            // The first try parked us, and its answer was lost: what is left to do is the same, to exit.
+            Err(error) if tries > 1 && error.refusal() == Some(ErrorKind::Parked) => Ok(ParkReply {}),
+            other => other,
+        }
+    }
+
+    /// How the daemon is.
+    pub fn daemon_status(&mut self) -> Result<DaemonStatusReply, Error> {
+        self.call_with(Policy::BRIEF, || DaemonStatus {})
+    }
+
+    /// Ends the daemon; blocks until nothing runs any more.
+    pub fn daemon_stop(&mut self, request: &DaemonStop) -> Result<DaemonStopReply, Error> {
+        self.call_with(Policy::ONCE, || request.clone())
+    }
+
+    /// Starts the broker anew.
+    pub fn daemon_restart(&mut self) -> Result<DaemonRestartReply, Error> {
+        self.call_with(Policy::ONCE, || DaemonRestart {})
+    }
+
+    fn speak_as_root(&mut self, opened: &Opened) {
+        self.speak_as(Identity { tree: opened.tree, worker: None, token: opened.token, epoch: None });
+    }
+}
+
+/// What is left of a time limit at each try: a broken connection must not make it longer.
+fn left_of(timeout_ms: Option<u64>) -> impl Fn() -> Option<u64> {
+    let since = Instant::now();
+    move || {
+        let left = Duration::from_millis(timeout_ms?).saturating_sub(since.elapsed());
+        // Rounded up, so that the first try carries the limit as it was given.
+        Some(u64::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX))
+    }
+}

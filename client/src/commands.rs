@@ -1,0 +1,17 @@
+//! One file per verb: its arguments, its call, what it prints.
+
+pub mod cap;
+pub mod close;
+pub mod completions;
+pub mod daemon;
+pub mod interrupt;
+pub mod logs;
+pub mod open;
+pub mod park;
+pub mod pause;
+pub mod result;
+pub mod run;
+pub mod spawn;
+pub mod status;
+pub mod stop;
+pub mod wait;

@@ -1,0 +1,40 @@
+//! `roost park`: for `exec` in a plain command. Saves a context and leaves; anything wrong and nothing is saved.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use roost::proto::bytes::Bytes;
+use roost::proto::message::park::Park;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::setup::Setup;
+use crate::values;
+
+/// Save a context and leave; the same command is started again when children have ended
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example (a worker's script):\n  if [ \"$ROOST_WAKE\" = 1 ]; then cat \"$ROOST_CONTEXT\"; exit; fi   # the children's ends are JSON on stdin\n  \
+    roost spawn -- ./part.sh\n  echo 'how far I am' > ctx; exec roost park --context ctx"
+)]
+pub struct ParkArgs {
+    /// What the next process finds in the file $ROOST_CONTEXT: a file, or `-` for standard input [default: nothing]
+    #[arg(long, value_name = "FILE")]
+    context: Option<OsString>,
+}
+
+impl ParkArgs {
+    /// Parks.
+    pub fn run(self, setup: &Setup) -> Result<Exit, Failure> {
+        if setup.tree.is_some() || !setup.in_worker()? {
+            return Err(Failure::Usage {
+                kind: "not_worker",
+                message: "only a worker can park, and ROOST_WORKER is not set".into(),
+                hint: Some("use it as the last command of a script that runs under `roost run` or `roost spawn`".into()),
+            });
+        }
+        let context = self.context.as_deref().map_or_else(|| Ok(Vec::new()), values::read_input)?;
+        setup.in_tree()?.park(&Park { context: Bytes(context) })?;
+        Ok(Exit::Ok)
+    }
+}

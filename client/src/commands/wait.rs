@@ -1,0 +1,59 @@
+//! `roost wait`: blocks until children have ended, and says how.
+
+use clap::Args;
+use roost::proto::message::result::{Wait, WaitReply};
+use roost::proto::outcome::Outcome;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Out, escape_line, note};
+use crate::setup::Setup;
+use crate::values;
+
+/// Wait for children to end; one line per outcome, exit 0 only when all completed
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  roost wait\n  roost wait build test --timeout 10m\n  roost wait --any")]
+pub struct WaitArgs {
+    /// Which children [default: all whose end was not told yet]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// All of them, as when no name is given
+    #[arg(long, conflicts_with_all = ["names", "any"])]
+    all: bool,
+    /// Until the first of them has ended
+    #[arg(long)]
+    any: bool,
+    /// Give up after this long, with exit code 124
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    timeout: Option<u64>,
+}
+
+impl WaitArgs {
+    /// Waits and prints.
+    pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
+        let wait = Wait { request_id: roost::request_id()?, names: self.names, any: self.any, timeout_ms: self.timeout };
+        let reply = setup.in_tree()?.wait(&wait)?;
+        if out.json {
+            out.json(&reply)?;
+        } else {
+            for end in &reply.ended {
+                out.line(&format!("{} {}", escape_line(&end.name), escape_line(&end.outcome.to_string())))?;
+            }
+            out.flush()?;
+        }
+        if reply.timed_out {
+            note(&format!("roost: the time is over; still pending: {}", escape_line(&reply.pending.join(" "))));
+        }
+        Ok(exit(&reply))
+    }
+}
+
+fn exit(reply: &WaitReply) -> Exit {
+    if reply.timed_out {
+        Exit::TimedOut
+    } else if reply.ended.iter().all(|end| end.outcome == Outcome::Completed) {
+        Exit::Ok
+    } else {
+        Exit::NotCompleted
+    }
+}

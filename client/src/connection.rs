@@ -1,0 +1,208 @@
+//! A connection that survives the broker: dial, hello, call; after a break it comes back and sends what was not answered again.
+//!
+//! It knows no method but `hello`; what may be sent twice and for how long is the method's policy.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+use roost_proto::frame::LINE_BYTES_MAX;
+use roost_proto::message::session::{Hello, Identity, Welcome};
+use roost_proto::message::{PROTOCOL_VERSION, Request};
+use roost_proto::rpc::{Answer, Call, Version};
+use serde_json::value::RawValue;
+
+use crate::config::{Config, Start};
+use crate::error::Error;
+use crate::link::Link;
+use crate::policy::{Outage, Patience, Policy};
+use crate::start;
+
+/// One conversation with a daemon. Calls are typed methods; see `calls.rs` for the list.
+pub struct Connection {
+    config: Config,
+    link: Option<Link>,
+    welcome: Option<Welcome>,
+    last_id: u64,
+}
+
+/// Why one try of a call did not bring its reply.
+enum Attempt {
+    /// The connection broke; the call may be tried again on a new one.
+    Broken(io::Error),
+    /// This is the answer.
+    Final(Error),
+}
+
+impl From<Error> for Attempt {
+    fn from(error: Error) -> Self {
+        Self::Final(error)
+    }
+}
+
+impl Connection {
+    /// Connects and says hello. Starts the daemon or waits for it, as the configuration says.
+    pub fn dial(config: Config) -> Result<Self, Error> {
+        let mut connection = Self { config, link: None, welcome: None, last_id: 0 };
+        connection.connect(&mut Outage::new(Patience::Brief), connection.config.start == Start::Await)?;
+        Ok(connection)
+    }
+
+    /// How it was reached, and as whom it speaks now.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What the daemon said to our last hello.
+    pub fn welcome(&self) -> Option<&Welcome> {
+        self.welcome.as_ref()
+    }
+
+    /// From now on the connection speaks for this identity, after a reconnect too.
+    pub(crate) fn speak_as(&mut self, identity: Identity) {
+        self.config.identity = Some(identity);
+    }
+
+    /// Sends a request until it is answered. `make` is asked again for each try, so that a time limit can shrink.
+    pub(crate) fn call_with<R: Request>(&mut self, policy: Policy, mut make: impl FnMut() -> R) -> Result<R::Reply, Error> {
+        let mut outage = None;
+        loop {
+            let broken = match self.attempt(&make(), policy.patience) {
+                Ok(reply) => return Ok(reply),
+                Err(Attempt::Final(error)) => return Err(error),
+                Err(Attempt::Broken(error)) => error,
+            };
+            self.link = None;
+            if !policy.resend {
+                return Err(self.lost(broken));
+            }
+            let outage = outage.get_or_insert_with(|| Outage::new(policy.patience));
+            if !outage.pause() {
+                return Err(self.lost(broken));
+            }
+            self.connect(outage, true)?;
+        }
+    }
+
+    /// The next notification with its parameters, or `None` when nothing whole has arrived. Blocks when `block` says so.
+    /// A broken connection is an error here: who listens must ask anew.
+    pub(crate) fn notification(&mut self, block: bool) -> io::Result<Option<Answer>> {
+        let Some(link) = &mut self.link else { return Err(io::ErrorKind::NotConnected.into()) };
+        if let Some(answer) = link.buffered()? {
+            return Ok(Some(answer));
+        }
+        if block { link.receive(None).map(Some) } else { Ok(None) }
+    }
+
+    /// The socket, to poll it; `None` while the connection is down.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.link.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Gives the connection up; the next call makes a new one.
+    pub(crate) fn drop_link(&mut self) {
+        self.link = None;
+    }
+
+    fn attempt<R: Request>(&mut self, request: &R, patience: Patience) -> Result<R::Reply, Attempt> {
+        let Some(mut link) = self.link.take() else { return Err(Attempt::Broken(io::ErrorKind::NotConnected.into())) };
+        let reply = self.exchange(&mut link, request, patience);
+        // A call that was not answered leaves a connection that nobody can say anything of.
+        if matches!(&reply, Ok(_) | Err(Attempt::Final(Error::Refused(_)))) {
+            self.link = Some(link);
+        }
+        reply
+    }
+
+    fn exchange<R: Request>(&mut self, link: &mut Link, request: &R, patience: Patience) -> Result<R::Reply, Attempt> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let deadline = match patience {
+            Patience::Brief => Some(Instant::now() + self.config.answer_within),
+            Patience::Unbounded => None,
+        };
+        let line = line(id, request)?;
+        link.send(line).map_err(|error| self.broken::<R>(error))?;
+        loop {
+            let answer = link.receive(deadline).map_err(|error| self.broken::<R>(error))?;
+            // Notifications, and answers to calls that were given up, are passed over.
+            if answer.method.is_some() || answer.id.is_some_and(|other| other != id) {
+                continue;
+            }
+            return Ok(reply::<R>(answer)?);
+        }
+    }
+
+    fn broken<R: Request>(&self, error: io::Error) -> Attempt {
+        let kind = error.kind();
+        if kind == io::ErrorKind::TimedOut {
+            Attempt::Final(Error::Unanswered {
+                method: R::METHOD,
+                seconds: self.config.answer_within.as_secs(),
+                socket: self.config.paths.socket.clone(),
+                pid: start::lock_pid(&self.config.paths),
+            })
+        } else if kind == io::ErrorKind::InvalidData {
+            Attempt::Final(Error::Protocol { method: R::METHOD, message: error.to_string() })
+        } else {
+            Attempt::Broken(error)
+        }
+    }
+
+    /// Until the daemon has welcomed us. `again` also waits for one that is not there.
+    fn connect(&mut self, outage: &mut Outage, again: bool) -> Result<(), Error> {
+        loop {
+            match self.greet() {
+                Ok(()) => return Ok(()),
+                Err(Attempt::Final(error @ Error::NoDaemon { .. })) => {
+                    if !again || !outage.pause() {
+                        return Err(error);
+                    }
+                }
+                Err(Attempt::Final(error)) => return Err(error),
+                Err(Attempt::Broken(error)) => {
+                    if !outage.pause() {
+                        return Err(self.lost(error));
+                    }
+                }
+            }
+        }
+    }
+
+    fn greet(&mut self) -> Result<(), Attempt> {
+        let mut link = start::reach(&self.config)?;
+        let hello = Hello {
+            protocol_min: PROTOCOL_VERSION,
+            protocol_max: PROTOCOL_VERSION,
+            client: self.config.client.clone(),
+            identity: self.config.identity.clone(),
+        };
+        self.welcome = Some(self.exchange(&mut link, &hello, Patience::Brief)?);
+        self.link = Some(link);
+        Ok(())
+    }
+
+    fn lost(&self, source: io::Error) -> Error {
+        Error::Lost { socket: self.config.paths.socket.clone(), source }
+    }
+}
+
+fn line<R: Request>(id: u64, request: &R) -> Result<Vec<u8>, Error> {
+    let unwritable = |error: serde_json::Error| Error::Protocol { method: R::METHOD, message: error.to_string() };
+    let params = serde_json::to_string(request).and_then(RawValue::from_string).map_err(unwritable)?;
+    let call = Call { jsonrpc: Version::V2, id: Some(id), method: R::METHOD.to_owned(), params: Some(params) };
+    let line = serde_json::to_vec(&call).map_err(unwritable)?;
+    if line.len() > LINE_BYTES_MAX {
+        return Err(Error::TooLarge { what: "the request", bytes: line.len(), limit: LINE_BYTES_MAX });
+    }
+    Ok(line)
+}
+
+fn reply<R: Request>(answer: Answer) -> Result<R::Reply, Error> {
+    if let Some(error) = answer.error {
+        return Err(Error::Refused(error));
+    }
+    let unreadable = |message: String| Error::Protocol { method: R::METHOD, message };
+    let result = answer.result.ok_or_else(|| unreadable("it has neither `result` nor `error`".into()))?;
+    serde_json::from_str(result.get()).map_err(|error| unreadable(error.to_string()))
+}

@@ -1,0 +1,102 @@
+//! The settings of a new tree as flags, for `run` and `open` alike.
+
+use clap::{Args, ValueEnum};
+use roost::proto::message::tree::{BlockedWait, Leftovers, OnParentFailure, Settings};
+
+use crate::values;
+
+/// Settings of a new tree.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Settings of the new tree")]
+pub struct SettingsArgs {
+    /// Most live worker processes [default: 8]
+    #[arg(long, value_name = "N", value_parser = values::cap, allow_negative_numbers = true)]
+    cap: Option<u32>,
+    /// Most workers that may ever be launched [default: 50]
+    #[arg(long, value_name = "N", value_parser = values::budget, allow_negative_numbers = true)]
+    budget: Option<u64>,
+    /// What a blocking wait of a worker does with its slot [default: lend]
+    #[arg(long, value_name = "HOW")]
+    blocked_wait: Option<Blocked>,
+    /// What happens to processes that a worker leaves behind [default: end]
+    #[arg(long, value_name = "HOW")]
+    leftovers: Option<Left>,
+    /// What happens to active descendants of a worker that fails [default: stop]
+    #[arg(long, value_name = "HOW")]
+    on_parent_failure: Option<Orphans>,
+    /// Time between TERM and KILL of a stop [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    stop_grace: Option<u64>,
+    /// Deepest nesting; a worker of the root has depth 1 [default: 4096]
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+    /// Most live workers of a group; may be repeated
+    #[arg(long, value_name = "NAME=N", value_parser = values::group_cap)]
+    group_cap: Vec<(String, u32)>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Blocked {
+    /// Lend it to others while it waits
+    Lend,
+    /// Keep it; when nothing else can move, the wait fails
+    Refuse,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Left {
+    /// They are ended
+    End,
+    /// They are left alone
+    Keep,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Orphans {
+    /// They are stopped
+    Stop,
+    /// The nearest living ancestor takes them
+    Adopt,
+}
+
+impl SettingsArgs {
+    /// The first flag that was given, if any: they make sense for a new tree only.
+    pub fn given(&self) -> Option<&'static str> {
+        [
+            ("--cap", self.cap.is_some()),
+            ("--budget", self.budget.is_some()),
+            ("--blocked-wait", self.blocked_wait.is_some()),
+            ("--leftovers", self.leftovers.is_some()),
+            ("--on-parent-failure", self.on_parent_failure.is_some()),
+            ("--stop-grace", self.stop_grace.is_some()),
+            ("--depth", self.depth.is_some()),
+            ("--group-cap", !self.group_cap.is_empty()),
+        ]
+        .into_iter()
+        .find_map(|(flag, given)| given.then_some(flag))
+    }
+
+    /// As the wire has them.
+    pub fn settings(&self) -> Settings {
+        let default = Settings::default();
+        Settings {
+            cap: self.cap.unwrap_or(default.cap),
+            budget: self.budget.unwrap_or(default.budget),
+            blocked_wait: self.blocked_wait.map_or(default.blocked_wait, |how| match how {
+                Blocked::Lend => BlockedWait::Lend,
+                Blocked::Refuse => BlockedWait::Refuse,
+            }),
+            leftovers: self.leftovers.map_or(default.leftovers, |how| match how {
+                Left::End => Leftovers::End,
+                Left::Keep => Leftovers::Keep,
+            }),
+            on_parent_failure: self.on_parent_failure.map_or(default.on_parent_failure, |how| match how {
+                Orphans::Stop => OnParentFailure::Stop,
+                Orphans::Adopt => OnParentFailure::Adopt,
+            }),
+            stop_grace_ms: self.stop_grace.unwrap_or(default.stop_grace_ms),
+            depth_max: self.depth.unwrap_or(default.depth_max),
+            group_caps: self.group_cap.iter().cloned().collect(),
+        }
+    }
+}

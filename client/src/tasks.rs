@@ -1,0 +1,134 @@
+//! Tasks from the command line (`run`, `spawn`) and from JSON (`spawn --tasks`), with errors that name task and field.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use roost::proto::bytes::Bytes;
+use roost::proto::message::launch::{Allowance, Task};
+use serde_json::{Map, Value, json};
+
+use crate::failure::Failure;
+use crate::values;
+
+/// One task.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The worker")]
+pub struct TaskArgs {
+    /// Its name, unique in the tree; one is made up when absent
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Its working directory
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<OsString>,
+    /// A variable on top of our environment; may be repeated
+    #[arg(long, value_name = "K=V")]
+    env: Vec<OsString>,
+    /// Its wall time: 500ms, 30s, 5m, 2h
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    timeout: Option<u64>,
+    /// The group whose cap it counts against as well
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// The text on its standard input
+    #[arg(long, value_name = "TEXT", conflicts_with = "task_file")]
+    task: Option<String>,
+    /// The same from a file, or from standard input for `-`
+    #[arg(long, value_name = "FILE")]
+    task_file: Option<OsString>,
+    /// How many descendants it may launch over its life: a number, or `rest`
+    #[arg(long, value_name = "N", value_parser = values::allowance, allow_negative_numbers = true)]
+    descendants: Option<Allowance>,
+}
+
+impl TaskArgs {
+    /// The task that runs `argv`.
+    pub fn task(&self, argv: &[OsString], descendants: Allowance) -> Result<Task, Failure> {
+        let text = match (&self.task, &self.task_file) {
+            (Some(text), _) => text.clone(),
+            (None, Some(path)) => String::from_utf8(values::read_input(path)?)
+                .map_err(|_| Failure::usage("the task text is not UTF-8", Some("hand bytes over in a file and name it in an argument")))?,
+            (None, None) => String::new(),
+        };
+        Ok(Task {
+            argv: argv.iter().cloned().map(Bytes::from).collect(),
+            task: text,
+            name: self.name.clone(),
+            cwd: self.cwd.clone().map(Bytes::from),
+            env: self.env.iter().map(|text| values::variable(text)).collect::<Result<_, _>>()?,
+            max_subagents_allowed: self.descendants.unwrap_or(descendants),
+            group: self.group.clone(),
+            timeout_ms: self.timeout,
+        })
+    }
+}
+
+/// Tasks as JSON: an array, or an object with the field `tasks`.
+pub fn from_json(text: &[u8]) -> Result<Vec<Task>, Failure> {
+    let bad = |message: String| {
+        Failure::usage(message, Some("a task is {\"argv\":[\"sh\",\"-c\",\"...\"],\"name\":...}; see `roost spawn --help`"))
+    };
+    let value: Value = serde_json::from_slice(text).map_err(|error| bad(format!("the tasks are not JSON: {error}")))?;
+    let tasks = match value {
+        Value::Array(tasks) => tasks,
+        Value::Object(mut object) => match object.remove("tasks") {
+            Some(Value::Array(tasks)) if object.is_empty() => tasks,
+            Some(_) | None => return Err(bad("expected an array of tasks, or an object whose only field is `tasks`, an array".into())),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            return Err(bad("expected an array of tasks, or {\"tasks\": [...]}".into()));
+        }
+    };
+    tasks.into_iter().enumerate().map(|(index, task)| one(task).map_err(|why| bad(format!("task {index}: {why}")))).collect()
+}
+
+fn one(value: Value) -> Result<Task, String> {
+    let Value::Object(fields) = value else { return Err("it is not an object".into()) };
+    let whole = serde_json::from_value::<Task>(Value::Object(fields.clone()));
+    whole.map_err(|error| culprit(&fields).unwrap_or_else(|| error.to_string()))
+}
+
+/// serde says what is wrong but not in which field: each is tried alone.
+fn culprit(fields: &Map<String, Value>) -> Option<String> {
+    fields.iter().find_map(|(name, value)| {
+        let mut alone = Map::from_iter([("argv".to_owned(), json!(["true"]))]);
+        alone.insert(name.clone(), value.clone());
+        let error = serde_json::from_value::<Task>(Value::Object(alone)).err()?;
+        let expected = match name.as_str() {
+            "argv" => "a list of words",
+            "task" | "name" | "group" => "a text",
+            "cwd" => "a path",
+            "env" => "an object of texts, or a list of pairs",
+            "max_subagents_allowed" => "a number, or \"rest\"",
+            "timeout_ms" => "a whole number of milliseconds",
+            _ => return Some(error.to_string()),
+        };
+        Some(format!("field `{name}`: expected {expected}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_are_read() {
+        assert_eq!(from_json(br#"[{"argv":["a"]}]"#).unwrap(), from_json(br#"{"tasks":[{"argv":["a"]}]}"#).unwrap());
+    }
+
+    #[test]
+    fn an_error_names_task_and_field() {
+        for (text, parts) in [
+            (r#"[{"argv":["a"]},{"argv":["a"],"nmae":"x"}]"#, ["task 1", "nmae"]),
+            (r#"[{"argv":["a"],"timeout_ms":"5s"}]"#, ["task 0", "timeout_ms"]),
+            (r#"[{"argv":["a"],"env":3}]"#, ["task 0", "`env`"]),
+            (r#"[{"argv":["a"],"max_subagents_allowed":-1}]"#, ["task 0", "max_subagents_allowed"]),
+            (r#"[{"name":"x"}]"#, ["task 0", "argv"]),
+            (r#"[3]"#, ["task 0", "object"]),
+            (r#"{"task":[]}"#, ["tasks", "array"]),
+            ("[", ["not JSON", "line 1"]),
+        ] {
+            let error = from_json(text.as_bytes()).unwrap_err().to_string();
+            assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Values of the command line: durations, caps, allowances, variables; and files where `-` is standard input.
+//!
+//! A bad value says which forms are good.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use roost::proto::bytes::Bytes;
+use roost::proto::message::launch::{Allowance, Rest};
+
+use crate::failure::Failure;
+
+/// The largest budget: what a JSON number carries exactly.
+pub const BUDGET_MAX: u64 = (1 << 53) - 1;
+
+/// `500ms`, `30s`, `5m`, `2h`, or a number of seconds; in milliseconds.
+pub fn duration(text: &str) -> Result<u64, String> {
+    let bad = || format!("`{text}` is not a duration: write 500ms, 30s, 5m, 2h, or a whole number of seconds");
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(bad()),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or_else(bad)
+}
+
+/// A cap: at least 1.
+pub fn cap(text: &str) -> Result<u32, String> {
+    let number: u32 = text.parse().map_err(|_| format!("a cap is a whole number from 1 to {}", u32::MAX))?;
+    if number == 0 { Err("a cap of 0 would let nothing run; use `roost pause` to hold admissions".into()) } else { Ok(number) }
+}
+
+/// A budget: at least 1.
+pub fn budget(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|number| (1..=BUDGET_MAX).contains(number)).ok_or(format!("a budget is a whole number from 1 to {BUDGET_MAX}"))
+}
+
+/// How many descendants: a number, or `rest`.
+pub fn allowance(text: &str) -> Result<Allowance, String> {
+    if text == "rest" {
+        return Ok(Allowance::Rest(Rest::Rest));
+    }
+    let number = text.parse().ok().filter(|number| *number <= BUDGET_MAX);
+    number.map(Allowance::Exactly).ok_or(format!("write a whole number from 0 to {BUDGET_MAX}, or `rest` for all that is left"))
+}
+
+/// `NAME=N`: the cap of a group.
+pub fn group_cap(text: &str) -> Result<(String, u32), String> {
+    let (name, number) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or("write NAME=N")?;
+    Ok((name.to_owned(), cap(number)?))
+}
+
+/// `K=V`: a variable.
+pub fn variable(text: &OsStr) -> Result<(Bytes, Bytes), Failure> {
+    let bytes = text.as_bytes();
+    let at = bytes.iter().position(|byte| *byte == b'=').filter(|at| *at > 0);
+    let at = at.ok_or_else(|| Failure::usage(format!("--env {}: write NAME=VALUE", text.display()), None))?;
+    Ok((Bytes(bytes[..at].to_vec()), Bytes(bytes[at + 1..].to_vec())))
+}
+
+/// All bytes of a file, or of standard input for `-`.
+pub fn read_input(path: &OsStr) -> Result<Vec<u8>, Failure> {
+    if path == "-" {
+        let mut bytes = Vec::new();
+        let read = io::stdin().lock().read_to_end(&mut bytes);
+        return read.map(|_| bytes).map_err(|source| Failure::Input { what: "standard input".into(), source });
+    }
+    std::fs::read(path).map_err(|source| Failure::Input { what: path.display().to_string(), source })
+}
+
+/// A word of a shell that stands for exactly these bytes.
+pub fn shell_quoted(word: &OsStr) -> OsString {
+    let mut quoted = b"'".to_vec();
+    for byte in word.as_bytes() {
+        if *byte == b'\'' { quoted.extend_from_slice(b"'\\''") } else { quoted.push(*byte) }
+    }
+    quoted.push(b'\'');
+    OsString::from_vec(quoted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, ms) in [("500ms", 500), ("30s", 30_000), ("5m", 300_000), ("2h", 7_200_000), ("7", 7_000), ("0", 0)] {
+            assert_eq!(duration(text), Ok(ms));
+        }
+        for bad in ["", "s", "-1", "1.5s", "1d", "1 s", "99999999999999999999", "18446744073709551615h", "５s"] {
+            assert!(duration(bad).is_err_and(|text| text.contains("500ms, 30s, 5m, 2h")), "{bad}");
+        }
+    }
+
+    #[test]
+    fn caps_and_budgets() {
+        assert_eq!((cap("1"), budget("9007199254740991")), (Ok(1), Ok(BUDGET_MAX)));
+        for bad in ["0", "-1", "1.5", "abc", "1000000000000", ""] {
+            assert!(cap(bad).is_err_and(|text| text.contains("cap")), "{bad}");
+        }
+        assert!(budget("9007199254740992").is_err() && allowance("-1").is_err());
+        assert_eq!(group_cap("a=b=3"), Ok(("a=b".into(), 3)));
+    }
+
+    #[test]
+    fn a_quoted_word_is_one_word() {
+        assert_eq!(shell_quoted("a'b $c".as_ref()), "'a'\\''b $c'");
+    }
+}

@@ -1,0 +1,154 @@
+//! What a broken, silent or refusing daemon looks like from the library.
+
+use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use roost::proto::message::daemon::DaemonStop;
+use roost::proto::message::launch::Launch;
+use roost::proto::message::park::Park;
+use roost::proto::message::result::{ReadResult, Wait};
+use roost::proto::message::tree::{Close, Settings};
+use roost::proto::rpc::ErrorKind;
+use roost::{Connection, Error, Watcher};
+use serde_json::json;
+
+use crate::fake::{self, Act, Fake};
+
+/// A handler that breaks the connection at the first call of `method`, and answers it with `reply` later.
+fn breaks_once(method: &'static str, reply: serde_json::Value) -> impl Fn(&str, &serde_json::Value) -> Option<Act> + Send + Sync {
+    let tries = AtomicU32::new(0);
+    move |called, _| match called {
+        "open" => Some(Act::Reply(fake::opened())),
+        called if called == method => Some(if tries.fetch_add(1, Ordering::Relaxed) == 0 { Act::Break } else { Act::Reply(reply.clone()) }),
+        _ => None,
+    }
+}
+
+fn launch() -> Launch {
+    Launch {
+        request_id: roost::request_id().unwrap(),
+        tasks: vec![roost::task(["true"])],
+        submitter: roost::submitter().unwrap(),
+        foreground: true,
+        generation: None,
+    }
+}
+
+#[test]
+fn a_broken_connection_is_a_pause_and_the_request_stays_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let fake = Fake::start(&dir.path().join("s"), breaks_once("launch", fake::receipt("a")));
+    let mut root = Connection::dial(fake.config()).unwrap();
+    root.open(Settings::default(), None, false).unwrap();
+    assert_eq!(root.launch(&launch()).unwrap().tasks[0].name, "a");
+    let launches = fake.calls("launch");
+    assert_eq!(launches.len(), 2);
+    assert_eq!(launches[0], launches[1]);
+    // The new connection speaks for the tree that the old one had opened.
+    let hellos = fake.calls("hello");
+    assert_eq!((hellos.len(), hellos[0].get("identity")), (2, None));
+    assert_eq!(hellos[1]["identity"]["tree"], "t1");
+}
+
+#[test]
+fn a_repeated_wait_does_not_wait_longer() {
+    let dir = tempfile::tempdir().unwrap();
+    let fake = Fake::start(&dir.path().join("s"), breaks_once("wait", json!({"ended": [], "timed_out": true})));
+    let mut root = Connection::dial(fake.config()).unwrap();
+    assert!(root.wait(&Wait { request_id: "r1".into(), names: vec![], any: false, timeout_ms: Some(60_000) }).unwrap().timed_out);
+    let limits: Vec<_> = fake.calls("wait").iter().map(|wait| wait["timeout_ms"].as_u64().unwrap()).collect();
+    assert!(limits[0] <= 60_000 && limits[1] < limits[0], "{limits:?}");
+}
+
+#[test]
+fn a_waiting_result_comes_back_after_several_breaks() {
+    let dir = tempfile::tempdir().unwrap();
+    let tries = AtomicU32::new(0);
+    let fake = Fake::start(&dir.path().join("s"), move |method, _| {
+        (method == "result").then(|| match tries.fetch_add(1, Ordering::Relaxed) {
+            0..3 => Act::Break,
+            _ => Act::Reply(json!({"ended": fake::result("a", json!({"status": "completed"}), "hi", None)})),
+        })
+    });
+    let mut root = Connection::dial(fake.config()).unwrap();
+    let request = ReadResult { name: "a".into(), wait: true, timeout_ms: None, tree: None };
+    root.result(&request).unwrap();
+    assert_eq!(fake.calls("result").len(), 4);
+}
+
+#[test]
+fn a_park_or_close_whose_answer_was_lost_has_happened() {
+    let dir = tempfile::tempdir().unwrap();
+    let tries = AtomicU32::new(0);
+    let fake = Fake::start(&dir.path().join("s"), move |method, _| {
+        let kind = match method {
+            "park" => "parked",
+            "close" => "tree_closed",
+            _ => return None,
+        };
+        Some(if tries.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) { Act::Break } else { Act::Refuse(kind) })
+    });
+    let mut connection = Connection::dial(fake.config()).unwrap();
+    connection.park(&Park { context: "c".into() }).unwrap();
+    assert_eq!(connection.close(&Close { now: false }).unwrap().stopped, 0);
+    let too_large = connection.park(&Park { context: roost::proto::bytes::Bytes(vec![b'a'; (1 << 20) + 1]) }).unwrap_err();
+    assert_eq!(too_large.kind(), "too_large");
+}
+
+#[test]
+fn a_daemon_is_stopped_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let fake = Fake::start(&dir.path().join("s"), |method, _| (method == "daemon.stop").then_some(Act::Break));
+    let mut connection = Connection::dial(fake.config()).unwrap();
+    let error = connection.daemon_stop(&DaemonStop { now: true, timeout_ms: None }).unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }), "{error}");
+    assert_eq!(fake.calls("daemon.stop").len(), 1);
+}
+
+#[test]
+fn a_silent_daemon_is_named_with_its_socket_and_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let fake = Fake::start(&dir.path().join("s"), |_, _| Some(Act::Hang));
+    let config = roost::Config { answer_within: Duration::from_millis(100), ..fake.config() };
+    fs::create_dir(&config.paths.state_dir).unwrap();
+    fs::write(config.paths.lock(), "4711\n").unwrap();
+    let Err(error) = Connection::dial(config) else { panic!("nobody answered") };
+    assert_eq!(error.kind(), "unanswered");
+    let text = error.to_string();
+    assert!(text.contains(fake.socket.to_str().unwrap()) && text.contains("4711") && text.contains("hello"), "{text}");
+}
+
+#[test]
+fn a_refusal_keeps_its_kind_and_the_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    let fake = Fake::start(&dir.path().join("s"), |method, _| (method == "launch").then_some(Act::Refuse("budget")));
+    let mut root = Connection::dial(fake.config()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(root.launch(&launch()).unwrap_err().refusal(), Some(ErrorKind::Budget));
+    }
+    assert_eq!(fake.calls("hello").len(), 1);
+}
+
+#[test]
+fn nonsense_is_a_protocol_error_and_not_a_hang() {
+    let dir = tempfile::tempdir().unwrap();
+    let fake = Fake::start(&dir.path().join("s"), |method, _| (method == "launch").then(|| Act::Reply(json!({"job": 7}))));
+    let mut root = Connection::dial(fake.config()).unwrap();
+    assert_eq!(root.launch(&launch()).unwrap_err().kind(), "protocol");
+}
+
+#[test]
+fn a_watch_goes_on_after_a_break() {
+    let dir = tempfile::tempdir().unwrap();
+    let tries = AtomicU32::new(0);
+    let fake = Fake::start(&dir.path().join("s"), move |method, _| {
+        (method == "watch").then(|| match tries.fetch_add(1, Ordering::Relaxed) {
+            0 => Act::Progress(fake::progress(1), vec![fake::progress(2)]),
+            _ => Act::Reply(fake::progress(3)),
+        })
+    });
+    let mut watcher = Watcher::new(fake.config()).unwrap();
+    let seen = [1, 2, 3].map(|_| watcher.next_progress().unwrap().live);
+    assert_eq!(seen, [1, 2, 3]);
+}

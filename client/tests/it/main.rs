@@ -1,0 +1,12 @@
+//! The client against a scripted daemon: a thread on a Unix socket in a temporary directory. The real daemon is met in `tests/`.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+mod commands;
+mod connection;
+mod fake;
+mod logs;
+mod run;
+mod start;
+mod tally;

@@ -1,0 +1,136 @@
+//! Starting on demand: once, whoever asks, and with errors that say where to look.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use roost::{Config, Connection, Error, Start};
+
+use crate::fake::{self, Fake};
+
+fn script(dir: &Path, body: &str) -> PathBuf {
+    let path = dir.join("roostd");
+    fs::write(&path, format!("#!/bin/sh\ndir='{}'\n{body}\n", dir.display())).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn starting(dir: &Path, body: &str) -> Config {
+    Config { start: Start::OnDemand, daemon: Some(script(dir, body)), ..fake::config(&dir.join("s")) }
+}
+
+fn error_of(config: Config) -> Error {
+    match Connection::dial(config) {
+        Ok(_) => panic!("nobody listens"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn twenty_clients_start_one_daemon() {
+    let dir = tempfile::tempdir().unwrap();
+    // The script stands for the process; the listening is done below, once the script has been started.
+    let body = r#"echo "$*" >>"$dir/started"; while ! [ -S "$dir/s" ]; do sleep 0.01; done; echo ready; env >"$dir/env"; ls -l /proc/$$/fd >"$dir/fds""#;
+    let config = starting(dir.path(), body);
+    let (socket, started) = (dir.path().join("s"), dir.path().join("started"));
+    let listener = std::thread::spawn(move || {
+        while !started.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        Fake::start(&socket, |_, _| None)
+    });
+    let clients: Vec<_> =
+        (0..20).map(|_| config.clone()).map(|config| std::thread::spawn(move || Connection::dial(config).map(drop))).collect();
+    for client in clients {
+        client.join().unwrap().unwrap();
+    }
+    listener.join().unwrap();
+    let started = fs::read_to_string(dir.path().join("started")).unwrap();
+    let state_dir = config.paths.state_dir.display().to_string();
+    assert_eq!(started, format!("--detach --socket {} --state-dir {state_dir}\n", config.paths.socket.display()));
+    assert_eq!(config.paths.state_dir.metadata().unwrap().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_daemon_that_says_why_is_quoted() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = error_of(starting(dir.path(), "echo 'error: the disk is full'; exit 1"));
+    assert_eq!((error.kind().as_str(), error.to_string().as_str()), ("daemon_start", "the daemon did not start: the disk is full"));
+}
+
+#[test]
+fn a_daemon_that_says_nothing_has_a_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = error_of(starting(dir.path(), "exit 1"));
+    assert!(error.to_string().contains("without a word"), "{error}");
+    assert!(error.hint().unwrap().contains("daemon.log"));
+}
+
+#[test]
+fn another_daemon_on_the_same_state_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = starting(dir.path(), "echo $$ >>\"$dir/tries\"; exit 3");
+    fs::create_dir(&config.paths.state_dir).unwrap();
+    fs::write(config.paths.lock(), "4711").unwrap();
+    let error = error_of(config);
+    assert!(error.to_string().contains("4711"), "{error}");
+    assert!(error.hint().unwrap().contains("XDG_RUNTIME_DIR"));
+    // It may have been about to leave: that was tried more than once.
+    assert!(fs::read_to_string(dir.path().join("tries")).unwrap().lines().count() > 1);
+}
+
+#[test]
+fn a_missing_daemon_is_an_error_that_names_both_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let roost = dir.path().join("roost");
+    fs::copy(env!("CARGO_BIN_EXE_roost"), &roost).unwrap();
+    let output = std::process::Command::new(&roost)
+        .args(["status", "--socket"])
+        .arg(dir.path().join("s"))
+        .env("PATH", "/nowhere")
+        .env_remove("ROOST_NO_START")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{text}");
+    assert!(text.contains(dir.path().to_str().unwrap()) && text.contains("PATH"), "{text}");
+}
+
+#[test]
+fn nothing_is_started_when_that_is_not_wanted_and_no_socket_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("s");
+    // What a killed daemon leaves behind.
+    drop(UnixListener::bind(&socket).unwrap());
+    let config = Config { start: Start::Never, ..starting(dir.path(), "touch \"$dir/started\"") };
+    let error = error_of(config);
+    assert!(matches!(&error, Error::NoDaemon { .. }) && error.to_string().contains(socket.to_str().unwrap()), "{error}");
+    assert!(socket.exists() && !dir.path().join("started").exists());
+}
+
+#[test]
+fn descriptors_of_ours_stay_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = starting(dir.path(), "ls -l /proc/$$/fd >\"$dir/fds\"; env >\"$dir/env\"; echo 'error: enough'");
+    // A descriptor that a careless parent left open for everybody.
+    let path = dir.path().join("left-open");
+    let file = fs::File::create(&path).unwrap();
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+    error_of(config);
+    let open = fs::read_to_string(dir.path().join("fds")).unwrap();
+    assert!(open.contains("null") && !open.contains("left-open"), "{open}");
+    assert!(!fs::read_to_string(dir.path().join("env")).unwrap().contains("ROOST_TOKEN"));
+}
+
+#[test]
+fn a_worker_starts_no_daemon_and_waits_for_it_to_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config { start: Start::Await, ..starting(dir.path(), "touch \"$dir/started\"") };
+    let socket = config.paths.socket.clone();
+    let dialling = std::thread::spawn(move || Connection::dial(config).map(drop));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    Fake::start(&socket, |_, _| None);
+    dialling.join().unwrap().unwrap();
+    assert!(!dir.path().join("started").exists());
+}
