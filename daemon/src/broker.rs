@@ -1,9 +1,20 @@
-//! Being written.
+//! The broker process: boot, then the driver's loop, then one orderly exit.
 
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
+use roost_proto::link::ToSupervisor;
 use roost_proto::paths::Paths;
+use tokio::sync::mpsc;
+
+use crate::boot::{self, BootError};
+use crate::config::EXIT_REFUSED;
+use crate::driver::{Driver, DriverError, End};
+use crate::link::SupervisorGone;
+use crate::{link, session};
+
+/// Calls that may wait for the driver.
+const INBOX_MAX: usize = 4_096;
 
 /// What the supervisor hands to the broker that it starts.
 #[derive(Debug)]
@@ -16,10 +27,57 @@ pub struct BrokerArgs {
     pub listener: OwnedFd,
     /// After how much time without tree and client the daemon leaves; 0 is never.
     pub idle_exit_ms: u64,
+    /// The cap over all trees, if there is one.
+    pub cap: Option<u32>,
 }
 
-/// Runs the broker.
+/// Why a broker ended that should not have.
+#[derive(Debug, thiserror::Error)]
+enum BrokerError {
+    #[error(transparent)]
+    Boot(#[from] BootError),
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorGone),
+    #[error("the broker's runtime or its sockets do not work: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Runs the broker. A line `error: ...` on standard error says why it did not, for the supervisor and for whoever waits on it.
 pub fn run(args: BrokerArgs) -> ExitCode {
-    drop(args);
-    ExitCode::FAILURE
+    match run_inner(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            let is_final = matches!(&error, BrokerError::Boot(boot) if boot.is_final());
+            ExitCode::from(if is_final { EXIT_REFUSED } else { 1 })
+        }
+    }
+}
+
+fn run_inner(args: BrokerArgs) -> Result<(), BrokerError> {
+    let booted = boot::replay(&args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async move {
+        let (link, mut supervisor) = link::start(args.link)?;
+        let greeting = boot::greet(&link, &mut supervisor).await?;
+        let mut driver = Driver::new(booted, link.clone(), args.paths, greeting.supervisor_pid, args.idle_exit_ms);
+        driver.reconcile(greeting.children).await?;
+        let (inbox, sessions) = mpsc::channel(INBOX_MAX);
+        let listening = tokio::spawn(session::serve(args.listener, inbox));
+        driver.say_ready().await?;
+        let end = tokio::select! {
+            end = driver.run(supervisor, sessions) => end?,
+            failed = listening => return Err(failed.unwrap_or_else(std::io::Error::other).into()),
+        };
+        let last_word = match end {
+            End::Leave => ToSupervisor::Shutdown,
+            End::Restart => ToSupervisor::Restart,
+        };
+        link.send(&last_word).await?;
+        // The exit itself would cut the word off.
+        link.flushed().await;
+        Ok(())
+    })
 }

@@ -53,6 +53,9 @@ pub struct DaemonFlags {
     /// Leave after so many seconds without a tree and a client; 0 = never
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub idle_exit: u64,
+    /// Most live workers over all trees together [default: no such cap]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub cap: Option<u32>,
     /// Go to the background; return when it serves, with the line `ready`, or `error: ...`
     #[arg(long)]
     pub detach: bool,
@@ -81,6 +84,9 @@ pub struct BrokerFlags {
     /// Seconds; 0 = never.
     #[arg(long)]
     pub idle_exit: u64,
+    /// The cap over all trees.
+    #[arg(long)]
+    pub cap: Option<u32>,
     /// Whether neither path was asked for.
     #[arg(long)]
     pub is_default: bool,
@@ -92,11 +98,14 @@ impl BrokerFlags {
         Paths { socket: self.socket.clone(), state_dir: self.state_dir.clone(), is_default: self.is_default }
     }
 
-    /// The arguments that parse to these paths and this time.
-    pub fn arguments(paths: &Paths, idle_exit_s: u64) -> Vec<OsString> {
+    /// The arguments that parse to these paths, and to what the daemon's flags say for the broker.
+    pub fn arguments(paths: &Paths, flags: &DaemonFlags) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["broker".into(), "--socket".into(), paths.socket.clone().into()];
         arguments.extend(["--state-dir".into(), paths.state_dir.clone().into()]);
-        arguments.extend(["--idle-exit".into(), idle_exit_s.to_string().into()]);
+        arguments.extend(["--idle-exit".into(), flags.idle_exit.to_string().into()]);
+        if let Some(cap) = flags.cap {
+            arguments.extend(["--cap".into(), cap.to_string().into()]);
+        }
         if paths.is_default {
             arguments.push("--is-default".into());
         }
@@ -127,6 +136,9 @@ impl DaemonFlags {
             }
         }
         arguments.extend(["--idle-exit".into(), self.idle_exit.to_string().into()]);
+        if let Some(cap) = self.cap {
+            arguments.extend(["--cap".into(), cap.to_string().into()]);
+        }
         arguments
     }
 }
@@ -168,9 +180,12 @@ mod tests {
     #[test]
     fn a_broker_reads_the_arguments_that_the_supervisor_writes() {
         let paths = Paths { socket: "/s".into(), state_dir: "/d".into(), is_default: true };
-        let words = std::iter::once("roostd".into()).chain(BrokerFlags::arguments(&paths, 7));
-        let Some(Role::Broker(flags)) = Cli::try_parse_from(words).unwrap().role else { panic!("no broker") };
-        assert_eq!((flags.paths(), flags.idle_exit), (paths, 7));
+        for cap in [None, Some(3)] {
+            let daemon = DaemonFlags { socket: None, state_dir: None, idle_exit: 7, cap, detach: false, detached: false };
+            let words = std::iter::once("roostd".into()).chain(BrokerFlags::arguments(&paths, &daemon));
+            let Some(Role::Broker(flags)) = Cli::try_parse_from(words).unwrap().role else { panic!("no broker") };
+            assert_eq!((flags.paths(), flags.idle_exit, flags.cap), (paths.clone(), 7, cap));
+        }
     }
 
     #[test]

@@ -1,1 +1,430 @@
-//! Being written.
+//! The loop around the core: take what has arrived, step each, commit once, then let the effects go.
+//!
+//! Nothing leaves before it is on disk. The driver knows all wings and no rule: what a command means is the core's business, how
+//! an effect is carried out is `perform.rs`'s.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use roost_core::broker::Broker;
+use roost_core::command::{CallId, Caller, Command};
+use roost_core::effect::Effect;
+use roost_core::event::Event;
+use roost_core::invariants;
+use roost_core::state::IllegalEvent;
+use roost_core::time::Now;
+use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
+use roost_proto::paths::Paths;
+use roost_proto::rpc::{ErrorKind, ErrorObject};
+use tokio::sync::mpsc;
+
+use crate::boot::Booted;
+use crate::clock::Clock;
+use crate::journal::{Batch, CommitError, Committed, Journal, Snapshot, Spec};
+use crate::link::{LinkSender, SupervisorGone};
+use crate::outputs::Outputs;
+use crate::session::{ConnectionId, FromSession, Outgoing, Payload};
+
+/// The most inputs of one commit.
+const BATCH_MAX: usize = 256;
+/// Records between two snapshots.
+const SNAPSHOT_RECORDS: u64 = 50_000;
+/// How long a commit that found no space waits for some.
+const NO_SPACE_RETRY: Duration = Duration::from_secs(1);
+/// How long clients may take to read their last answer when the daemon leaves.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Why the loop ended that should not have.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// A fault of the core's: nothing of the step was written.
+    #[error("a fault of this program: {0}")]
+    Fault(#[from] Box<IllegalEvent>),
+    /// The same, found by a check.
+    #[error("a fault of this program: {0}")]
+    Inconsistent(String),
+    /// The journal is the truth; without it there is nothing to say.
+    #[error("the journal cannot be written: {0}")]
+    Journal(#[from] CommitError),
+    /// The supervisor is gone.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorGone),
+    /// No connection can come any more.
+    #[error("the listening socket is gone")]
+    Listener,
+}
+
+/// How the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The daemon leaves.
+    Leave,
+    /// A new broker takes over.
+    Restart,
+}
+
+/// A connection as the driver sees it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) outgoing: mpsc::Sender<Outgoing>,
+    pub(crate) root_of: Option<TreeId>,
+    pub(crate) watches: Option<TreeId>,
+}
+
+/// What is to be done after the commit, in order.
+#[derive(Debug)]
+pub(crate) enum Due {
+    Effect(Effect),
+    DaemonStatus(CallId),
+    Watch(CallId, Caller),
+    Restart(CallId),
+}
+
+/// What one turn of the loop gathers.
+#[derive(Debug, Default)]
+struct Turn {
+    batch: Batch,
+    due: Vec<Due>,
+    changed: BTreeSet<TreeId>,
+}
+
+/// The driver.
+pub struct Driver {
+    pub(crate) broker: Broker,
+    pub(crate) connections: BTreeMap<ConnectionId, Connection>,
+    pub(crate) outputs: Outputs,
+    pub(crate) link: LinkSender,
+    pub(crate) paths: Paths,
+    pub(crate) supervisor_pid: u32,
+    /// Commands that carrying out an effect led to; they go before everything else.
+    pub(crate) backlog: VecDeque<Command>,
+    pub(crate) end: Option<End>,
+    journal: Journal,
+    clock: Clock,
+    since_snapshot: u64,
+    idle_exit_ms: u64,
+    idle_since: Option<Now>,
+    ballast_released: bool,
+}
+
+impl Driver {
+    /// A driver over what boot has found.
+    pub fn new(booted: Booted, link: LinkSender, paths: Paths, supervisor_pid: u32, idle_exit_ms: u64) -> Self {
+        Self {
+            broker: booted.broker,
+            connections: BTreeMap::new(),
+            outputs: Outputs::new(paths.executions()),
+            link,
+            paths,
+            supervisor_pid,
+            backlog: VecDeque::new(),
+            end: None,
+            journal: booted.journal,
+            clock: booted.clock,
+            since_snapshot: booted.since_snapshot,
+            idle_exit_ms,
+            idle_since: None,
+            ballast_released: false,
+        }
+    }
+
+    /// The first turn: what the supervisor holds against what the journal says.
+    ///
+    /// # Errors
+    /// As for [`Driver::run`].
+    pub async fn reconcile(&mut self, children: Vec<ChildReport>) -> Result<(), DriverError> {
+        let mut turn = Turn::default();
+        self.step(&mut turn, Command::Reconcile { children })?;
+        self.close(turn).await
+    }
+
+    /// Tells the supervisor that connections are served.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub async fn say_ready(&self) -> Result<(), SupervisorGone> {
+        self.link.send(&ToSupervisor::Ready).await
+    }
+
+    /// Runs until the daemon leaves or a new broker takes over.
+    ///
+    /// # Errors
+    /// A journal that cannot be written, a supervisor that is gone, or a fault of this program. The supervisor starts another broker.
+    pub async fn run(
+        &mut self,
+        mut supervisor: mpsc::Receiver<ToBroker>,
+        mut sessions: mpsc::Receiver<FromSession>,
+    ) -> Result<End, DriverError> {
+        loop {
+            let mut turn = Turn::default();
+            self.wait(&mut turn, &mut supervisor, &mut sessions).await?;
+            // Whatever else has arrived meanwhile shares the commit.
+            for _ in 0..BATCH_MAX {
+                if let Some(command) = self.backlog.pop_front() {
+                    self.step(&mut turn, command)?;
+                } else if let Ok(message) = supervisor.try_recv() {
+                    self.hear(&mut turn, message)?;
+                } else if let Ok(message) = sessions.try_recv() {
+                    self.take(&mut turn, message)?;
+                } else {
+                    break;
+                }
+            }
+            self.close(turn).await?;
+            if let Some(end) = self.end {
+                self.say_farewell(&mut sessions).await;
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Waits for the first input of a turn, or for the next deadline.
+    async fn wait(
+        &mut self,
+        turn: &mut Turn,
+        supervisor: &mut mpsc::Receiver<ToBroker>,
+        sessions: &mut mpsc::Receiver<FromSession>,
+    ) -> Result<(), DriverError> {
+        if let Some(command) = self.backlog.pop_front() {
+            return self.step(turn, command);
+        }
+        let pause = self.until_deadline();
+        tokio::select! {
+            biased;
+            message = supervisor.recv() => self.hear(turn, message.ok_or(SupervisorGone)?),
+            message = sessions.recv() => self.take(turn, message.ok_or(DriverError::Listener)?),
+            () = tokio::time::sleep(pause) => {
+                if self.is_idle_for_long() {
+                    tracing::info!("no tree and no client for long: leaving");
+                    self.end = Some(End::Leave);
+                }
+                self.step(turn, Command::Tick)
+            }
+        }
+    }
+
+    fn until_deadline(&mut self) -> Duration {
+        let now = self.clock.now();
+        let idle = self.idle_since.filter(|_| self.idle_exit_ms > 0).map(|since| since.mono + self.idle_exit_ms);
+        let next = self.broker.next_deadline().into_iter().chain(idle).min();
+        // Without a deadline nothing has to happen; the sleep only needs some length.
+        next.map_or(Duration::from_secs(3_600), |at| Duration::from_millis(at.0.saturating_sub(now.mono.0)))
+    }
+
+    fn is_idle_for_long(&mut self) -> bool {
+        let now = self.clock.now();
+        self.idle_exit_ms > 0 && self.idle_since.is_some_and(|since| since.mono + self.idle_exit_ms <= now.mono)
+    }
+
+    fn note_idle(&mut self) {
+        let state = self.broker.state();
+        let idle = self.connections.is_empty() && state.open.is_empty() && state.live == 0;
+        if !idle {
+            self.idle_since = None;
+        } else if self.idle_since.is_none() {
+            self.idle_since = Some(self.clock.now());
+        }
+    }
+
+    /// One message of the supervisor.
+    fn hear(&mut self, turn: &mut Turn, message: ToBroker) -> Result<(), DriverError> {
+        let command = match message {
+            // A second hello would be a fault of the supervisor's; its word of its children is taken all the same.
+            ToBroker::Hello { children, .. } => Command::Reconcile { children },
+            ToBroker::Spawned { incarnation, process } => Command::Spawned { incarnation, process },
+            ToBroker::SpawnFailed { incarnation, reason, transient } => Command::SpawnFailed { incarnation, reason, transient },
+            ToBroker::Exited { incarnation, status, leftovers } => {
+                if !leftovers.is_empty() {
+                    tracing::info!(%incarnation, ?leftovers, "a worker left processes behind");
+                }
+                Command::Exited { incarnation, status, leftovers: !leftovers.is_empty() }
+            }
+            ToBroker::Emptied { incarnation } => Command::Emptied { incarnation },
+            ToBroker::NeverStarted { incarnation } => Command::NeverStarted { incarnation },
+            ToBroker::Terminate => Command::Drain { call: None, now: true, timeout_ms: None },
+        };
+        self.step(turn, command)
+    }
+
+    /// One message of a connection.
+    fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
+        match message {
+            FromSession::Connected { connection, outgoing } => {
+                self.connections.insert(connection, Connection { outgoing, root_of: None, watches: None });
+                Ok(())
+            }
+            FromSession::Gone { connection, calls } => {
+                let root_of = self.connections.remove(&connection).and_then(|connection| connection.root_of);
+                if !calls.is_empty() {
+                    self.step(turn, Command::Abandon { calls })?;
+                }
+                root_of.map_or(Ok(()), |tree| self.count_roots(turn, tree))
+            }
+            FromSession::Command { command, payload } => self.command(turn, command, payload),
+            FromSession::DaemonStatus { call } => {
+                turn.due.push(Due::DaemonStatus(call));
+                Ok(())
+            }
+            FromSession::Restart { call } => {
+                turn.due.push(Due::Restart(call));
+                Ok(())
+            }
+            FromSession::Watch { call, caller } => {
+                turn.due.push(Due::Watch(call, caller));
+                Ok(())
+            }
+        }
+    }
+
+    fn command(&mut self, turn: &mut Turn, command: Command, payload: Payload) -> Result<(), DriverError> {
+        if let Command::Launch { call, .. } | Command::Open { call, .. } = &command
+            && self.has_no_space()
+        {
+            self.refuse_for_space(*call);
+            return Ok(());
+        }
+        let first = turn.batch.records.len();
+        self.step(turn, command)?;
+        match payload {
+            Payload::None => {}
+            Payload::Context(bytes) => {
+                let parked = turn.batch.records[first..]
+                    .iter()
+                    .find_map(|record| if let Event::Parked { worker, .. } = &record.event { Some(*worker) } else { None });
+                turn.batch.contexts.extend(parked.map(|worker| (worker, bytes)));
+            }
+            Payload::Launch(tasks) => {
+                let accepted = turn.batch.records[first..]
+                    .iter()
+                    .find_map(|record| if let Event::JobAccepted(job) = &record.event { Some(&job.tasks) } else { None });
+                let workers: Vec<WorkerId> = accepted.into_iter().flatten().map(|task| task.worker).collect();
+                let specs = workers.into_iter().zip(tasks).map(|(worker, task)| {
+                    let spec = Spec {
+                        argv: task.argv,
+                        env: task.env,
+                        env_extra: task.env_extra,
+                        cwd: task.cwd,
+                        umask: task.umask,
+                        task: task.task,
+                    };
+                    (worker, spec)
+                });
+                turn.batch.specs.extend(specs);
+            }
+        }
+        Ok(())
+    }
+
+    /// An ephemeral tree lives by the connections of its root.
+    fn count_roots(&mut self, turn: &mut Turn, tree: TreeId) -> Result<(), DriverError> {
+        let connections = self.connections.values().filter(|connection| connection.root_of == Some(tree)).count();
+        let connections = u32::try_from(connections).unwrap_or(u32::MAX);
+        self.step(turn, Command::RootPresence { tree, connections })
+    }
+
+    fn step(&mut self, turn: &mut Turn, command: Command) -> Result<(), DriverError> {
+        let outcome = self.broker.step(self.clock.now(), command).map_err(Box::new)?;
+        for tree in &outcome.changed {
+            if let Some(tree) = self.broker.state().trees.get(tree) {
+                invariants::check_tree(tree).map_err(DriverError::Inconsistent)?;
+            }
+        }
+        turn.batch.records.extend(outcome.records);
+        turn.due.extend(outcome.effects.into_iter().map(Due::Effect));
+        turn.changed.extend(outcome.changed);
+        Ok(())
+    }
+
+    /// Commits a turn and lets its effects go.
+    async fn close(&mut self, mut turn: Turn) -> Result<(), DriverError> {
+        for due in &turn.due {
+            if let Due::Effect(Effect::Spawn(spawn)) = due {
+                turn.batch.load.push(spawn.worker);
+            } else if let Due::Effect(Effect::RemoveFiles { workers, .. }) = due {
+                turn.batch.forget.extend(workers);
+            }
+        }
+        if !turn.batch.records.is_empty() {
+            turn.batch.clock = Some(self.clock.mark());
+            self.since_snapshot += turn.batch.records.len() as u64;
+            if self.since_snapshot >= SNAPSHOT_RECORDS {
+                turn.batch.snapshot = self.snapshot();
+                self.since_snapshot = 0;
+            }
+        }
+        let mut loaded: VecDeque<_> = self.commit(turn.batch).await?.loaded.into();
+        for due in turn.due {
+            self.perform(due, &mut loaded).await?;
+        }
+        self.show_progress(&turn.changed);
+        self.note_idle();
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Option<Snapshot> {
+        let state = self.broker.state();
+        match serde_json::to_vec(state) {
+            Ok(bytes) => Some(Snapshot { seq: state.seq, bytes }),
+            Err(error) => {
+                tracing::error!(%error, "no snapshot could be made; the journal grows");
+                None
+            }
+        }
+    }
+
+    /// Commits, however long the disk is full: what has happened must be written, and nothing of it has been told.
+    async fn commit(&mut self, mut batch: Batch) -> Result<Committed, DriverError> {
+        loop {
+            match self.journal.commit(batch).await {
+                Ok(committed) => return Ok(committed),
+                Err(CommitError::NoSpace(again)) => {
+                    if !self.ballast_released && self.journal.release_ballast() {
+                        tracing::error!(
+                            "the disk of the state directory is full: new work is refused, the ballast makes room for the rest"
+                        );
+                    } else {
+                        tokio::time::sleep(NO_SPACE_RETRY).await;
+                    }
+                    self.ballast_released = true;
+                    batch = *again;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Whether new work must wait until there is space again.
+    fn has_no_space(&mut self) -> bool {
+        if self.journal.space_is_low() {
+            return true;
+        }
+        if self.ballast_released && self.journal.restore_ballast() {
+            self.ballast_released = false;
+        }
+        self.ballast_released
+    }
+
+    fn refuse_for_space(&mut self, call: CallId) {
+        let message = format!("the disk of {} is full", self.paths.state_dir.display());
+        let hint = Some("free some space there and try again; what runs goes on".to_owned());
+        self.send(call, Outgoing::Refuse { call, error: ErrorObject::new(ErrorKind::NoSpace, message, hint) });
+    }
+
+    /// Lets clients read their last answers.
+    async fn say_farewell(&mut self, sessions: &mut mpsc::Receiver<FromSession>) {
+        let mut open: BTreeSet<ConnectionId> = std::mem::take(&mut self.connections).into_keys().collect();
+        let all_gone = async {
+            while !open.is_empty() {
+                match sessions.recv().await {
+                    Some(FromSession::Gone { connection, .. }) => drop(open.remove(&connection)),
+                    Some(_) => {}
+                    None => return,
+                }
+            }
+        };
+        if tokio::time::timeout(FAREWELL, all_gone).await.is_err() {
+            tracing::debug!("some clients did not read their last answer");
+        }
+    }
+}

@@ -2,9 +2,12 @@
 
 pub mod boot;
 pub mod broker;
+pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod journal;
+pub mod link;
+pub mod outputs;
 pub mod perform;
 pub mod process;
 pub mod session;

@@ -34,7 +34,8 @@ fn run_broker(flags: &BrokerFlags) -> ExitCode {
         tracing::error!("`roostd broker` is started by the supervisor, with its descriptors; run `roostd`");
         return ExitCode::from(2);
     };
-    broker::run(BrokerArgs { paths: flags.paths(), link, listener, idle_exit_ms: flags.idle_exit.saturating_mul(1000) })
+    let idle_exit_ms = flags.idle_exit.saturating_mul(1000);
+    broker::run(BrokerArgs { paths: flags.paths(), link, listener, idle_exit_ms, cap: flags.cap })
 }
 
 fn log_to_stderr() {

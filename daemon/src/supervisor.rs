@@ -119,7 +119,7 @@ fn serve(flags: &DaemonFlags, announcer: &mut Announcer) -> Result<u8, Superviso
     let holding = hold_all(&paths, activated)?;
     let now = Instant::now();
     let program = own_program().map_err(SupervisorError::system("finding this program"))?;
-    let recipe = Recipe { program, arguments: BrokerFlags::arguments(&paths, flags.idle_exit) };
+    let recipe = Recipe { program, arguments: BrokerFlags::arguments(&paths, flags) };
     reap::become_subreaper().map_err(SupervisorError::system("becoming a subreaper"))?;
     let children = Children::new(&paths.state_dir).map_err(SupervisorError::system("epoll_create"))?;
     tracing::info!(pid = std::process::id(), state = %paths.state_dir.display(), socket = %paths.socket.display(), "supervising");
