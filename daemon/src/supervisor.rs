@@ -10,6 +10,7 @@ pub mod link;
 mod looping;
 pub mod place;
 pub mod signals;
+mod talking;
 
 use std::fs::File;
 use std::io;

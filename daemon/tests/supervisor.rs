@@ -147,7 +147,8 @@ impl Drop for World {
         let daemon = pid.and_then(identity::stat).filter(is_daemon);
         let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
         let state = self.state();
-        let workers = pids.filter_map(identity::stat).filter(|stat| identity::marker_of(stat, state.as_os_str().as_bytes()).is_some());
+        let workers =
+            pids.filter_map(identity::stat).filter(|stat| identity::marker_of(stat, state.as_os_str().as_bytes()).incarnation().is_some());
         for stat in daemon.into_iter().chain(workers) {
             signal::send(stat.process, &[rustix::process::Signal::KILL]);
         }
@@ -278,7 +279,8 @@ fn after_a_kill_the_next_daemon_adopts_by_the_marker() {
     let stray = {
         let state = world.state();
         let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-        let mut marked = pids.filter_map(identity::stat).filter(|stat| identity::marker_of(stat, state.as_os_str().as_bytes()).is_some());
+        let mut marked =
+            pids.filter_map(identity::stat).filter(|stat| identity::marker_of(stat, state.as_os_str().as_bytes()).incarnation().is_some());
         marked.find(|stat| stat.session != process.pid && stat.session == stat.process.pid).unwrap().process
     };
     daemon.kill().unwrap();

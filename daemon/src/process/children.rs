@@ -34,6 +34,8 @@ pub struct Children {
     watch: Watch,
     /// Ended since the last turn: what they left behind is not known yet.
     unexamined: BTreeSet<Incarnation>,
+    /// When to examine them if nothing happens before.
+    examine_at: Option<Instant>,
     /// Signals asked for since the last turn; KILL replaces TERM.
     asked: BTreeMap<Incarnation, Signal>,
     reports: Vec<ToBroker>,
@@ -48,6 +50,7 @@ impl Children {
             by_pid: BTreeMap::new(),
             watch: Watch::new()?,
             unexamined: BTreeSet::new(),
+            examine_at: None,
             asked: BTreeMap::new(),
             reports: Vec::new(),
         })

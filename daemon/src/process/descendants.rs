@@ -10,7 +10,7 @@ use std::fs;
 use roost_proto::id::Incarnation;
 use roost_proto::link::ProcessIdentity;
 
-use super::identity::{self, Stat};
+use super::identity::{self, Marker, Stat};
 
 /// A process and the incarnation that its environment names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Known<'a> {
 impl Processes {
     /// Reads `/proc`.
     pub fn read(state_dir: &[u8]) -> Self {
-        let with_marker = |stat: Stat| Process { marker: identity::marker_of(&stat, state_dir), stat };
+        let with_marker = |stat: Stat| Process { marker: identity::marker_of(&stat, state_dir).incarnation(), stat };
         Self { list: pids().filter_map(identity::stat).map(with_marker).collect(), own_pid: std::process::id() }
     }
 
@@ -90,10 +90,13 @@ impl Process {
     }
 }
 
-/// Living children of ours that we did not start: orphans that the kernel gave us. Every process that outlives its worker is
+/// Children of ours that we did not start: orphans that the kernel gave us. Every process that outlives its worker is
 /// one of these or descends from one, so when none belongs to the worker, nothing is left of it.
 #[derive(Debug)]
-pub struct Orphans(Vec<Process>);
+pub struct Orphans {
+    list: Vec<Process>,
+    is_settled: bool,
+}
 
 impl Orphans {
     /// Looks for them; `is_known` tells the children that we started.
@@ -105,13 +108,24 @@ impl Orphans {
             None => Box::new(pids()),
         };
         let stats = children.filter(|pid| !is_known(*pid)).filter_map(identity::stat);
-        let orphans = stats.filter(|stat| stat.parent == own_pid && stat.alive);
-        Self(orphans.map(|stat| Process { marker: identity::marker_of(&stat, state_dir), stat }).collect())
+        let mut orphans = Self { list: Vec::new(), is_settled: true };
+        for stat in stats.filter(|stat| stat.parent == own_pid) {
+            let marker = identity::marker_of(&stat, state_dir);
+            orphans.is_settled &= stat.alive && marker != Marker::Unclear;
+            orphans.list.push(Process { stat, marker: marker.incarnation() });
+        }
+        orphans
+    }
+
+    /// Whether this can be relied on. The children of one that was exiting, or ended after the list was read, came to us too
+    /// late to be in the list. Its SIGCHLD tells when to look again.
+    pub fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
     /// Whether one of them belongs to this incarnation, whose main process was our child and is reaped.
     pub fn any_of(&self, known: &Known<'_>) -> bool {
-        self.0.iter().any(|process| process.belongs(known, known.main))
+        self.list.iter().any(|process| process.stat.alive && process.belongs(known, known.main))
     }
 }
 
@@ -147,7 +161,7 @@ mod tests {
     }
 
     fn process(pid: u32, parent: u32, session: u32, marker: Option<u64>) -> Process {
-        let stat = Stat { process: who(pid), parent, group: session, session, alive: true, is_kernel: false };
+        let stat = Stat { process: who(pid), parent, group: session, session, alive: true, is_headless: false, is_kernel: false };
         Process { stat, marker: marker.map(incarnation) }
     }
 

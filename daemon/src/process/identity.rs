@@ -2,7 +2,8 @@
 //!
 //! It does not know which processes matter, and it signals none.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct Stat {
     pub session: u32,
     /// Whether anything of it still runs: a zombie does not, unless other threads outlived its main thread.
     pub alive: bool,
+    /// Whether its main thread has ended and others go on.
+    pub is_headless: bool,
     /// Whether it is a thread of the kernel: those have no environment.
     pub is_kernel: bool,
 }
@@ -45,13 +48,15 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     // Field N of proc(5) is index N - 3 here.
     let field = |number_of_field: usize| fields.get(number_of_field - 3).copied();
-    let dead = matches!(field(3)?, "Z" | "X" | "x") && number(field(20)?)? <= 1;
+    let has_ended = matches!(field(3)?, "Z" | "X" | "x");
+    let has_threads = number(field(20)?)? > 1;
     Some(Stat {
         process: ProcessIdentity { pid: u32::try_from(pid).ok()?, start_ticks: number(field(22)?)? },
         parent: small(field(4)?),
         group: small(field(5)?),
         session: small(field(6)?),
-        alive: !dead,
+        alive: !has_ended || has_threads,
+        is_headless: has_ended && has_threads,
         is_kernel: number(field(9)?)? & KERNEL_THREAD != 0,
     })
 }
@@ -112,28 +117,82 @@ pub fn parse_marker(environ: &[u8], state_dir: &[u8]) -> Option<Incarnation> {
     Some(Incarnation { execution: text(execution?)?.parse().ok()?, epoch: Epoch(text(epoch?)?.parse().ok()?) })
 }
 
-/// The marker that a process carries, if it is one of this state directory.
+/// What the environment of a process says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marker {
+    /// It belongs to this incarnation.
+    Of(Incarnation),
+    /// It carries no marker of this state directory, or none that we may read.
+    None,
+    /// It has no memory to look into: it is exiting, and its children are not ours before it is a zombie; or it is in the
+    /// middle of an `execve` that takes long.
+    Unclear,
+}
+
+impl Marker {
+    /// The incarnation, if one is named.
+    pub fn incarnation(self) -> Option<Incarnation> {
+        match self {
+            Self::Of(incarnation) => Some(incarnation),
+            Self::None | Self::Unclear => None,
+        }
+    }
+}
+
+/// The marker that a process carries.
 ///
 /// In the middle of an `execve` a process has neither arguments nor environment for a moment. To take that for "no marker"
 /// would let it escape, so an empty environment is read again before it is believed.
-pub fn marker_of(stat: &Stat, state_dir: &[u8]) -> Option<Incarnation> {
+pub fn marker_of(stat: &Stat, state_dir: &[u8]) -> Marker {
     if stat.is_kernel || !stat.alive {
-        return None;
+        return Marker::None;
     }
-    let read = |name: &str| fs::read(format!("/proc/{}/{name}", stat.process.pid));
+    let read = |name| read_at_once(stat.process.pid, name);
     for tries in 0..EXEC_TRIES_MAX {
-        let environ = read("environ").ok()?;
-        if !environ.is_empty() {
-            return parse_marker(&environ, state_dir);
+        // Looked at first: arguments that are there before the environment is found empty mean that it is empty.
+        let has_arguments = read("cmdline").is_ok_and(|arguments| !arguments.is_empty());
+        match read("environ") {
+            Ok(environ) if environ.is_empty() => {}
+            Ok(environ) => return parse_marker(&environ, state_dir).map_or(Marker::None, Marker::Of),
+            // How kernels tell that there is no memory differs: by this, or by an empty file.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return without_memory(stat, state_dir),
+            Err(_) => return Marker::None,
         }
-        // The arguments are there a little before the environment is.
-        let has_arguments = !read("cmdline").ok()?.is_empty();
-        if (has_arguments && tries >= 2) || !is_alive(stat.process) {
-            return None;
+        if has_arguments && tries >= 2 {
+            return Marker::None;
+        }
+        if !has_arguments && (stat.is_headless || !is_alive(stat.process)) {
+            return without_memory(stat, state_dir);
         }
         std::thread::sleep(EXEC_TRY);
     }
-    None
+    Marker::Unclear
+}
+
+/// A process without memory is exiting, unless it is only its main thread that has ended: then another thread knows.
+fn without_memory(stat: &Stat, state_dir: &[u8]) -> Marker {
+    let pid = stat.process.pid;
+    if !stat.is_headless {
+        return Marker::Unclear;
+    }
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut environs = tasks.filter_map(|task| read_at_once(pid, &format!("task/{}/environ", task.file_name().to_str()?)).ok());
+    environs.find_map(|environ| parse_marker(&environ, state_dir)).map_or(Marker::None, Marker::Of)
+}
+
+/// Reads a file of `/proc/PID` in one system call. Were it read in pieces and the process to `execve` in between, the rest would
+/// be cut off silently.
+fn read_at_once(pid: u32, name: &str) -> std::io::Result<Vec<u8>> {
+    let path = format!("/proc/{pid}/{name}");
+    let mut buffer = vec![0; 32 << 10];
+    loop {
+        let count = File::open(&path)?.read(&mut buffer)?;
+        if count < buffer.len() {
+            buffer.truncate(count);
+            return Ok(buffer);
+        }
+        buffer.resize(buffer.len() * 4, 0);
+    }
 }
 
 /// The home directory of a user by the passwd database, for when `HOME` is unset.

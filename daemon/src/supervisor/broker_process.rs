@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 
 use super::link::Link;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
 use crate::config::{BROKER_BACK_OFF_MAX, BROKER_BACK_OFF_MIN, BROKER_EXIT, BROKER_HEALTHY, scrubbed};
 use crate::process::identity;
 use crate::process::signal;
@@ -142,6 +145,35 @@ impl Broker {
     /// When [`is_due`](Self::is_due) or [`kill_if_late`](Self::kill_if_late) will have something to say.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.running.as_ref().map_or(self.start_at, |running| running.exit_by)
+    }
+}
+
+/// Waits for the exit of a broker whose link is closed; kills it when it takes too long.
+pub fn finish(running: Running) {
+    let process = running.process;
+    drop(running);
+    if wait_gone(process, BROKER_EXIT).is_ok() {
+        return;
+    }
+    tracing::warn!("the broker does not exit: killing it");
+    signal::send(process, &[rustix::process::Signal::KILL]);
+    if let Err(error) = wait_gone(process, BROKER_EXIT) {
+        tracing::error!(%error, "the broker stays; the lock stays with it");
+    }
+}
+
+fn wait_gone(process: ProcessIdentity, limit: Duration) -> io::Result<()> {
+    let Ok(descriptor) = signal::open(process) else { return Ok(()) };
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
+        match poll(&mut [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

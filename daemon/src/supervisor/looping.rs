@@ -3,27 +3,24 @@
 //! No polling: it sleeps until something happens or a real deadline is due.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use roost_proto::link::{ExitStatus, LINK_VERSION, ToBroker, ToSupervisor};
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use roost_proto::link::{ExitStatus, LINK_VERSION, ToBroker};
+use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
 use super::SupervisorError;
 use super::announce::Announcer;
-use super::broker_process::{Broker, Recipe, describe};
+use super::broker_process::{self, Broker, Recipe, describe};
 use super::hold::Listening;
-use super::link::LinkFailure;
 use super::signals::Signals;
-use crate::config::{BROKER_BOOTS_MAX, BROKER_EXIT, EXIT_REFUSED, TERMINATE};
+use crate::config::{BROKER_BOOTS_MAX, EXIT_REFUSED, TERMINATE};
 use crate::process::children::Children;
-use crate::process::signal;
 
 const SIGNALS: u64 = 0;
 const WATCH: u64 = 1;
-const LINK: u64 = 2;
+pub(super) const LINK: u64 = 2;
 
 /// What makes this daemon the only one. Fields drop in this order: the lock goes last.
 #[derive(Debug)]
@@ -34,18 +31,18 @@ pub(super) struct Holding {
 
 /// Everything that the loop owns.
 pub(super) struct Supervisor<'a> {
-    children: Children,
-    broker: Broker,
-    recipe: Recipe,
-    announcer: &'a mut Announcer,
+    pub(super) children: Children,
+    pub(super) broker: Broker,
+    pub(super) recipe: Recipe,
+    pub(super) announcer: &'a mut Announcer,
     signals: Signals,
-    epoll: OwnedFd,
+    pub(super) epoll: OwnedFd,
     /// Whether a broker was ever ready.
-    was_ready: bool,
+    pub(super) was_ready: bool,
     /// By when an orderly end must be over, once it was asked for.
     end_by: Option<Instant>,
     /// The exit code, once it is decided.
-    exit: Option<u8>,
+    pub(super) exit: Option<u8>,
     holding: Holding,
 }
 
@@ -74,7 +71,10 @@ impl<'a> Supervisor<'a> {
         let ended = self.until_exit();
         self.announcer.stopping();
         self.holding.listening.unlink();
-        self.finish_broker();
+        // So that the journal is closed when the lock goes.
+        if let Some(running) = self.broker.running.take() {
+            broker_process::finish(running);
+        }
         tracing::info!(workers = self.children.running(), "leaving; live workers go on");
         ended
     }
@@ -154,63 +154,6 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    fn read_link(&mut self, now: Instant) -> Result<(), SupervisorError> {
-        loop {
-            let Some(running) = &mut self.broker.running else { return Ok(()) };
-            match running.link.receive() {
-                Ok(Some(message)) => self.obey(message, now)?,
-                Ok(None) => break,
-                Err(failure) => {
-                    self.link_failed(&failure);
-                    return Ok(());
-                }
-            }
-        }
-        self.after_link(now);
-        Ok(())
-    }
-
-    /// Asks for the events that still make sense: a closed link has none, one with a backlog must be writable.
-    fn after_link(&mut self, now: Instant) {
-        let Some(running) = &self.broker.running else { return };
-        if running.link.is_closed {
-            // Its end arrives as that of a child; it has a while to come.
-            drop_error(epoll::delete(&self.epoll, &running.link));
-            self.broker.expect_exit(now);
-        }
-    }
-
-    fn obey(&mut self, message: ToSupervisor, now: Instant) -> Result<(), SupervisorError> {
-        let Some(running) = &mut self.broker.running else { return Ok(()) };
-        let is_hello = matches!(message, ToSupervisor::Hello { .. });
-        if is_hello == running.said_hello {
-            tracing::error!("the broker does not begin with one hello: killing it");
-            self.broker.kill();
-            return Ok(());
-        }
-        match message {
-            ToSupervisor::Hello { version: LINK_VERSION } => running.said_hello = true,
-            ToSupervisor::Hello { version } => return Err(SupervisorError::LinkVersion { theirs: version, ours: LINK_VERSION }),
-            ToSupervisor::Spawn(order) => self.children.spawn(&order),
-            ToSupervisor::Signal { incarnation, signal } => self.children.signal(incarnation, signal),
-            ToSupervisor::Forget { incarnation } => self.children.forget(incarnation),
-            ToSupervisor::Adopt { incarnation, process, stdout_path } => self.children.adopt(incarnation, process, &stdout_path, now),
-            ToSupervisor::Status { line } => self.announcer.status(&line),
-            ToSupervisor::Ready => {
-                tracing::info!("serving");
-                self.was_ready = true;
-                self.announcer.ready();
-            }
-            ToSupervisor::Shutdown => self.exit = Some(0),
-            ToSupervisor::Restart => {
-                tracing::info!(program = %self.recipe.program.display(), "the broker asks to be started anew");
-                running.restarts = true;
-                self.broker.expect_exit(now);
-            }
-        }
-        Ok(())
-    }
-
     fn broker_ended(&mut self, status: ExitStatus, now: Instant) -> Result<(), SupervisorError> {
         // Its last words, such as `Shutdown`, may still be unread.
         self.read_link(now)?;
@@ -251,74 +194,5 @@ impl<'a> Supervisor<'a> {
         }
         self.end_by = Some(now + TERMINATE);
         self.send(&ToBroker::Terminate);
-    }
-
-    fn tell_broker(&mut self) {
-        // Without a broker they are dropped: the next one gets the whole table.
-        for report in self.children.take_reports() {
-            self.send(&report);
-        }
-        let Some(running) = &mut self.broker.running else { return };
-        if running.link.is_closed {
-            return;
-        }
-        if let Err(failure) = running.link.flush() {
-            self.link_failed(&failure);
-            return;
-        }
-        let mut interest = epoll::EventFlags::IN;
-        interest.set(epoll::EventFlags::OUT, running.link.wants_write());
-        drop_error(epoll::modify(&self.epoll, &running.link, epoll::EventData::new_u64(LINK), interest));
-    }
-
-    fn send(&mut self, message: &ToBroker) {
-        let Some(running) = &mut self.broker.running else { return };
-        if let Err(failure) = running.link.send(message) {
-            self.link_failed(&failure);
-        }
-    }
-
-    /// A broker that cannot be talked to is no broker: the next one gets the whole table in its hello.
-    fn link_failed(&mut self, failure: &LinkFailure) {
-        tracing::error!(error = %failure, "killing the broker");
-        if let Some(running) = &mut self.broker.running {
-            running.link.is_closed = true;
-            drop_error(epoll::delete(&self.epoll, &running.link));
-        }
-        self.broker.kill();
-    }
-
-    /// Closes the link and waits for the broker's exit, so that the journal is closed when the lock goes.
-    fn finish_broker(&mut self) {
-        let Some(running) = self.broker.running.take() else { return };
-        let process = running.process;
-        drop(running);
-        if wait_gone(process, BROKER_EXIT).is_err() {
-            tracing::warn!("the broker does not exit: killing it");
-            signal::send(process, &[rustix::process::Signal::KILL]);
-            drop_error(wait_gone(process, BROKER_EXIT));
-        }
-    }
-}
-
-fn wait_gone(process: roost_proto::link::ProcessIdentity, limit: Duration) -> io::Result<()> {
-    let Ok(descriptor) = signal::open(process) else { return Ok(()) };
-    let deadline = Instant::now() + limit;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
-        match poll(&mut [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// For calls whose failure changes nothing: the descriptor is about to go, or the next turn tries again.
-fn drop_error<E: std::fmt::Display>(result: Result<(), E>) {
-    if let Err(error) = result {
-        tracing::debug!(%error, "ignored");
     }
 }

@@ -20,6 +20,9 @@ pub const LEFTOVERS_TERM: Duration = Duration::from_secs(1);
 /// When to look again at what did not end after KILL, or could not be watched.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// When to look again at an orphan that is exiting, or in an `execve` that takes long: of that no signal tells.
+const SETTLE: Duration = Duration::from_millis(10);
+
 /// How often one KILL chases processes that are forked meanwhile, before the loop gets its turn.
 const KILL_ROUNDS_MAX: usize = 64;
 
@@ -41,7 +44,7 @@ impl Children {
             Phase::Ended { remains: Remains::Ending(ending), .. } => Some(ending.look_at),
             Phase::Running | Phase::Ended { remains: Remains::Unexamined | Remains::Nothing, .. } => child.watch_at,
         });
-        deadlines.min()
+        deadlines.chain(self.examine_at).min()
     }
 
     fn watch_again(&mut self, now: Instant) {
@@ -59,13 +62,16 @@ impl Children {
 
     /// Finds out what the processes that have ended left behind.
     fn examine(&mut self, now: Instant) {
-        let ended = std::mem::take(&mut self.unexamined);
-        if ended.is_empty() {
+        if self.unexamined.is_empty() {
             return;
         }
         let orphans = Orphans::read(&self.state_dir, |pid| self.by_pid.contains_key(&pid));
+        self.examine_at = (!orphans.is_settled()).then_some(now + SETTLE);
+        if self.examine_at.is_some() {
+            return;
+        }
         let mut processes = None;
-        for incarnation in ended {
+        for incarnation in std::mem::take(&mut self.unexamined) {
             let Some(child) = self.table.get(&incarnation) else { continue };
             let known = Known { incarnation, main: child.main, tracked: &child.tracked };
             let left = if child.ours && !orphans.any_of(&known) {
