@@ -19,8 +19,7 @@ use super::{ACCEPT_PAUSE, Bounds, ConnectionId, FromSession, connection, output,
 
 /// Accepts until the listener or the driver is gone.
 pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>, bounds: Bounds) -> io::Error {
-    // Made from a descriptor, the listener never unlinks the socket's path: the supervisor's next broker goes on with it.
-    let listener = match Listener::try_from(listener) {
+    let listener = match listening(listener) {
         Ok(listener) => listener,
         Err(error) => return error,
     };
@@ -44,6 +43,15 @@ pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>, b
         // A flood at the door must not starve the driver, which runs on the same thread.
         task::coop::consume_budget().await;
     }
+}
+
+fn listening(socket: OwnedFd) -> io::Result<Listener> {
+    if !rustix::net::sockopt::socket_acceptconn(&socket)? {
+        // Accepting from it would wait for ever instead of failing.
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no listening socket"));
+    }
+    // Made from a descriptor, the listener never unlinks the socket's path: the supervisor's next broker goes on with it.
+    Listener::try_from(socket)
 }
 
 /// What an error of `accept` means for the next one.
@@ -95,6 +103,9 @@ impl Inside {
                 return refuse(&stream, ErrorKind::UnknownIdentity, "your user could not be found out", "connect again");
             }
         };
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            self.forget(ended);
+        }
         if self.tasks.len() >= self.bounds.connections {
             warn!(limit = self.bounds.connections, "a connection too many was refused");
             let message = format!("the daemon has {} connections, and that is the limit", self.bounds.connections);

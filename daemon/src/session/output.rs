@@ -115,11 +115,13 @@ impl Output {
         let waits = self.has_unwritten();
         let give_up = self.give_up;
         tokio::select! {
-            item = self.outgoing.recv(), if !full => self.take(item.ok_or(Close::Cut)?),
+            // Whoever reads, however late we look, is not given up.
+            biased;
             writable = stream.inner().writable(), if waits => {
                 writable?;
                 self.write_piece(stream)?;
             }
+            item = self.outgoing.recv(), if !full => self.take(item.ok_or(Close::Cut)?),
             () = sleep_until(give_up), if waits => return Err(Close::Stuck),
         }
         Ok(())

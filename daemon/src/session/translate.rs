@@ -223,3 +223,80 @@ fn random<const N: usize>() -> Result<[u8; N], ErrorObject> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(method: &str, params: &str) -> Result<FromSession, ErrorObject> {
+        let params = RawValue::from_string(params.into()).unwrap();
+        request(CallId(1), Caller::Root(TreeId(2)), method, Some(&params))
+    }
+
+    #[test]
+    fn every_method_is_read() {
+        for method in METHODS.iter().filter(|method| **method != Hello::METHOD) {
+            let params = match *method {
+                Launch::METHOD => r#"{"request_id":"r","tasks":[],"submitter":{"env":[],"cwd":"/","umask":18}}"#,
+                Attach::METHOD => r#"{"tree":"t1"}"#,
+                Pause::METHOD => r#"{"paused":true}"#,
+                Open::METHOD | Wait::METHOD => r#"{"request_id":"r"}"#,
+                ReadResult::METHOD => r#"{"name":"n"}"#,
+                Stop::METHOD => r#"{"names":["n"]}"#,
+                Park::METHOD => r#"{"context":"c"}"#,
+                Close::METHOD | Interrupt::METHOD => "{}",
+                _ => "{}",
+            };
+            assert!(asked(method, params).is_ok(), "{method}");
+        }
+        let stop = asked(DaemonStop::METHOD, r#"{"now":true,"timeout_ms":5}"#);
+        let drain = Command::Drain { call: Some(CallId(1)), now: true, timeout_ms: Some(5) };
+        assert!(matches!(stop, Ok(FromSession::Command { command, .. }) if command == drain));
+        // Without parameters, where none are needed.
+        assert!(request(CallId(1), Caller::Operator, Status::METHOD, None).is_ok());
+    }
+
+    #[test]
+    fn a_context_is_kept_whole_and_bounded() {
+        let bytes = r#"{"context":{"bytes":[255,0,10]}}"#;
+        let Ok(FromSession::Command { command: Command::Park { context, .. }, payload: Payload::Context(kept) }) = asked("park", bytes)
+        else {
+            panic!("no park")
+        };
+        assert_eq!((kept.as_slice(), context.bytes, context.digest), (&[255, 0, 10][..], 3, digest_of(&[255, 0, 10])));
+        // The first half of the SHA-256 of nothing.
+        assert_eq!(digest_of(b"").0, 0xe3b0_c442_98fc_1c14_9afb_f4c8_996f_b924);
+        let large = format!(r#"{{"context":"{}"}}"#, "x".repeat(CONTEXT_BYTES_MAX + 1));
+        assert!(asked("park", &large).is_err_and(|error| error.data.kind == ErrorKind::BadValue));
+    }
+
+    #[test]
+    fn settings_come_back_as_they_went() {
+        let odd = Settings {
+            cap: 1,
+            budget: 2,
+            blocked_wait: BlockedWait::Refuse,
+            leftovers: Leftovers::Keep,
+            on_parent_failure: OnParentFailure::Adopt,
+            stop_grace_ms: 3,
+            depth_max: 4,
+            group_caps: [("b".to_owned(), 1), ("a".to_owned(), 2)].into(),
+        };
+        for settings in [odd, Settings::default()] {
+            let kept = settings_in(settings.clone());
+            assert!(kept.group_caps.is_sorted());
+            assert_eq!(settings_out(kept), settings);
+        }
+    }
+
+    #[test]
+    fn trees_are_opened_with_what_nobody_can_guess() {
+        let opened = |()| match asked("open", r#"{"request_id":"r","settings":{"cap":3}}"#) {
+            Ok(FromSession::Command { command: Command::Open { open, .. }, .. }) => *open,
+            _ => panic!("no open"),
+        };
+        let (one, other) = (opened(()), opened(()));
+        assert!(one.tree != other.tree && one.token != other.token && one.tree.0 < 1 << 53);
+        assert_eq!((one.settings.cap, one.settings.budget), (3, 50));
+    }
+}

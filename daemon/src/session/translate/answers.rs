@@ -240,3 +240,217 @@ fn raw(message: &impl Serialize) -> Box<RawValue> {
         RawValue::NULL.to_owned()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use roost_core::event;
+    use roost_core::state::tree::Counts;
+    use roost_proto::id::{JobId, Token, TreeId};
+    use roost_proto::message::{Request, daemon, launch, park, result, session, status, stop, tree};
+    use roost_proto::outcome::{Failure, Outcome};
+    use roost_proto::rpc::ErrorKind;
+    use serde::de::DeserializeOwned;
+
+    use super::super::settings_in;
+    use super::*;
+
+    struct Fake(usize);
+
+    impl Files for Fake {
+        fn answer(&self, end: &End) -> Answer {
+            Answer { text: "\u{1}é".repeat(self.0), bytes: 99, truncated: false, path: Some(format!("/{}", end.execution)) }
+        }
+        fn outputs(&self, execution: ExecutionId, epoch: Epoch) -> Outputs {
+            let paths = |ending| (1..=epoch.0).map(|n| format!("/{execution}-{n}.{ending}")).collect();
+            Outputs { stdout: paths("out"), stderr: paths("err") }
+        }
+    }
+
+    fn end(outcome: Outcome) -> End {
+        let (worker, execution) = (WorkerId(2), ExecutionId(3));
+        End { name: "n".into(), worker, execution, job: JobId(4), task_index: 1, epoch: Epoch(2), outcome }
+    }
+
+    fn failed() -> End {
+        end(Outcome::Failed(Failure::Exit { code: 3 }))
+    }
+
+    fn counts() -> TreeCounts {
+        let counts = Counts { live: 1, parking: 9, parked: 2, lent: 3, finishing: 4, completed: 5, failed: 6, stopped: 7 };
+        TreeCounts { tree: TreeId(1), cap: 8, queued: 10, counts, paused: true }
+    }
+
+    fn view() -> WorkerView {
+        WorkerView {
+            name: "n".into(),
+            worker: WorkerId(2),
+            lead: Some(WorkerId(1)),
+            execution: ExecutionId(3),
+            job: JobId(4),
+            task_index: 1,
+            depth: 2,
+            state: status::WorkerState::Parked,
+            place: None,
+            reason: Some("waiting".into()),
+            outcome: None,
+            epoch: Epoch(2),
+            pid: Some(5),
+            active_children: 1,
+            budget_remaining: 6,
+            accepted_at_ms: 7,
+            started_at_ms: Some(8),
+            ended_at_ms: None,
+        }
+    }
+
+    fn settings() -> event::Settings {
+        let caps = [("b".to_owned(), 2), ("a".to_owned(), 1)];
+        settings_in(tree::Settings { cap: 3, group_caps: caps.into(), ..tree::Settings::default() })
+    }
+
+    fn placed(place: Option<u32>) -> Placed {
+        let reason = place.map(|_| "full".into());
+        Placed { name: "n".into(), worker: WorkerId(2), execution: ExecutionId(3), place, reason }
+    }
+
+    fn all() -> Vec<Reply> {
+        let view = view();
+        let tree = TreeView { counts: counts(), key: None, budget: 50, budget_remaining: 49, opened_at_ms: 1, closed_at_ms: None };
+        let worker = Caller::Worker { worker: WorkerId(2), epoch: Epoch(1) };
+        vec![
+            Reply::Welcome { caller: worker, tree: Some(TreeId(1)), budget_remaining: Some(3), generation: Some(4) },
+            Reply::Welcome { caller: Caller::Operator, tree: None, budget_remaining: None, generation: None },
+            Reply::Opened { tree: TreeId(1), token: Token::new([1; 16]), created: true, settings: settings() },
+            Reply::Receipt { job: JobId(4), tasks: vec![placed(None), placed(Some(2))], ends: vec![failed()] },
+            Reply::Ends { ends: vec![failed()], pending: vec!["p".into()], timed_out: true },
+            Reply::Result(failed()),
+            Reply::StillActive { view: Box::new(view.clone()), timed_out: true },
+            Reply::Status { trees: vec![tree], workers: vec![view], next: Some(WorkerId(2)) },
+            Reply::Counts(counts()),
+            Reply::Stopped(vec![("a".into(), true), ("b".into(), false)]),
+            Reply::Interrupted { stopped: 1, generation: 2 },
+            Reply::Cap(counts()),
+            Reply::Paused(true),
+            Reply::Closed { stopped: 1 },
+            Reply::Parked,
+            Reply::Drained { stopped: 1 },
+        ]
+    }
+
+    /// The message of the request that this reply answers, read back.
+    fn read<T: Request>(message: &RawValue) -> T::Reply
+    where
+        T::Reply: DeserializeOwned,
+    {
+        serde_json::from_str(message.get()).unwrap()
+    }
+
+    #[test]
+    fn every_reply_reads_back_as_the_answer_to_its_request() {
+        for given in all() {
+            let (message, becomes) = reply(given.clone(), &Fake(1));
+            let expected = if let Reply::Welcome { caller, .. } = &given {
+                Some(*caller)
+            } else if let Reply::Opened { tree, .. } = &given {
+                Some(Caller::Root(*tree))
+            } else {
+                None
+            };
+            assert_eq!(becomes, expected, "{given:?}");
+            match given {
+                Reply::Welcome { caller, budget_remaining, .. } => {
+                    let welcome = read::<session::Hello>(&message);
+                    assert_eq!((welcome.protocol, welcome.role, welcome.budget_remaining), (1, role(caller), budget_remaining));
+                }
+                Reply::Opened { .. } => {
+                    let opened = read::<tree::Open>(&message);
+                    assert!(opened.created && opened.token == Token::new([1; 16]));
+                    assert_eq!(settings_in(opened.settings), settings());
+                }
+                Reply::Receipt { .. } => {
+                    let receipt = read::<launch::Launch>(&message);
+                    let tasks: Vec<_> = receipt.tasks.iter().map(|t| (t.status, t.place, t.reason.as_deref())).collect();
+                    assert_eq!(tasks, [(Placement::Started, None, None), (Placement::Queued, Some(2), Some("full"))]);
+                    let result = &receipt.results[0];
+                    assert!(result.partial && !result.answer_truncated && result.answer == "\u{1}é" && result.answer_bytes == 99);
+                    assert_eq!(result.answer_path.as_deref(), Some("/x3"));
+                }
+                Reply::Ends { .. } => {
+                    let ends = read::<result::Wait>(&message);
+                    assert_eq!((ends.ended, ends.pending, ends.timed_out), (vec![worker_end(failed())], vec!["p".to_owned()], true));
+                }
+                Reply::Result(_) => assert!(matches!(read::<result::ReadResult>(&message), ResultReply::Ended(r) if r.partial)),
+                Reply::StillActive { .. } => {
+                    let active = read::<result::ReadResult>(&message);
+                    let state = status::WorkerState::Parked;
+                    assert_eq!(active, ResultReply::Active { name: "n".into(), state, timed_out: true });
+                }
+                Reply::Status { .. } => {
+                    let status = read::<status::Status>(&message);
+                    assert_eq!(status.workers[0].stdout_paths, ["/x3-1.out", "/x3-2.out"]);
+                    assert_eq!(status.workers[0].stderr_paths, ["/x3-1.err", "/x3-2.err"]);
+                    assert_eq!((status.trees[0].progress.clone(), status.next), (progress(&counts()), Some(WorkerId(2))));
+                }
+                Reply::Counts(_) => {
+                    let p = read::<tree::Watch>(&message);
+                    assert_eq!((p.live, p.parked, p.blocked, p.finishing, p.completed), (1, 2, 3, 4, 5));
+                    assert_eq!((p.failed, p.stopped, p.queued, p.cap, p.paused), (6, 7, 10, 8, true));
+                }
+                Reply::Stopped(_) => {
+                    let results: Vec<_> = read::<stop::Stop>(&message).workers.into_iter().map(|w| w.result).collect();
+                    assert_eq!(results, [StopResult::Stopped, StopResult::AlreadySettled]);
+                }
+                Reply::Interrupted { .. } => assert_eq!(read::<stop::Interrupt>(&message).generation, 2),
+                Reply::Cap(_) => assert_eq!(read::<tree::Cap>(&message), CapReply { cap: 8, live: 1, queued: 10 }),
+                Reply::Paused(_) => assert!(read::<tree::Pause>(&message).paused),
+                Reply::Closed { .. } => assert_eq!(read::<tree::Close>(&message).stopped, 1),
+                Reply::Parked => assert_eq!(read::<park::Park>(&message), ParkReply {}),
+                Reply::Drained { .. } => assert_eq!(read::<daemon::DaemonStop>(&message).stopped, 1),
+            }
+        }
+    }
+
+    #[test]
+    fn a_reply_fits_on_a_line_whatever_the_answers_hold() {
+        let ends = vec![failed(); 20];
+        let receipt = Reply::Receipt { job: JobId(4), tasks: Vec::new(), ends };
+        let (message, _) = reply(receipt, &Fake(400_000));
+        assert!(message.get().len() < roost_proto::frame::LINE_BYTES_MAX, "{}", message.get().len());
+        for result in read::<launch::Launch>(&message).results {
+            assert!(result.answer_truncated && result.answer.len() > 100_000 && result.answer.starts_with("\u{1}é"));
+        }
+        // Eight bytes each: six for the control character, two for the letter.
+        assert_eq!([7, 8, 9, 16].map(|max| fitting("\u{1}é\u{1}é", max)), [1, 3, 3, 6]);
+        assert_eq!(fitting("\"a", 2), 1);
+    }
+
+    #[test]
+    fn a_page_that_is_too_long_goes_on_later() {
+        let workers: Vec<_> = (1..=300).map(|n| WorkerView { worker: WorkerId(n), epoch: Epoch(1_000), ..view() }).collect();
+        let (message, _) = reply(Reply::Status { trees: Vec::new(), workers, next: None }, &Fake(1));
+        assert!(message.get().len() < roost_proto::frame::LINE_BYTES_MAX);
+        let page = read::<status::Status>(&message);
+        assert!(page.workers.len() > 50 && page.workers.len() < 300);
+        assert_eq!(page.next, page.workers.last().map(|last| last.worker));
+    }
+
+    #[test]
+    fn a_wake_says_why_and_hands_over_in_order() {
+        let context = event::Context { digest: event::Digest(1), bytes: 1 };
+        let items = vec![(4, end(Outcome::Completed)), (7, failed())];
+        let made = wake(&effect::Wake { settled: false, active_children: 3, context, items }, &Fake(1));
+        assert_eq!((made.reason, made.active_children), (WakeReason::Completion, 3));
+        let line = serde_json::to_value(&made).unwrap();
+        assert_eq!((&line["items"][0]["seq"], &line["items"][1]["seq"]), (&4.into(), &7.into()));
+        assert_eq!((&line["items"][0]["type"], &line["items"][1]["outcome"]["code"]), (&"completion".into(), &3.into()));
+        assert_eq!((&line["items"][0]["partial"], &line["items"][1]["partial"]), (&false.into(), &true.into()));
+        assert_eq!(serde_json::from_value::<Wake>(line).unwrap(), made);
+    }
+
+    #[test]
+    fn a_refusal_says_what_and_what_to_do() {
+        let error = refusal(&Rejection::Budget { needed: 3, remaining: 2 });
+        assert_eq!((error.data.kind, error.code), (ErrorKind::Budget, -32_000));
+        assert!(error.message.contains('3') && error.data.hint.is_some());
+    }
+}

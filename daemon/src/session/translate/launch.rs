@@ -239,3 +239,138 @@ fn shown(bytes: &[u8]) -> String {
     let dots = if start.len() < text.len() { "..." } else { "" };
     format!("`{}{dots}`", start.escape_debug())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(tasks: Vec<Task>) -> Launch {
+        let env = vec![("PATH".into(), "/bin".into()), ("ROOST_EPOCH".into(), "1".into()), ("A".into(), "1".into())];
+        let submitter = Submitter { env, cwd: "/".into(), umask: 0o22 };
+        Launch { request_id: "r".into(), tasks, submitter, foreground: false, generation: None }
+    }
+
+    fn task() -> Task {
+        Task { argv: vec!["true".into()], ..Task::default() }
+    }
+
+    fn taken(of: Launch) -> Result<(command::Launch, Vec<TaskPayload>), ErrorObject> {
+        let FromSession::Command { command: Command::Launch { launch, .. }, payload: Payload::Launch(payload) } =
+            launch(CallId(1), Caller::Operator, of)?
+        else {
+            panic!("no launch")
+        };
+        Ok((*launch, payload))
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_task() {
+        let odd = tempfile::tempdir().unwrap();
+        let file = odd.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let file = file.to_str().unwrap();
+        let long = "x".repeat(ARGUMENT_BYTES_MAX + 1);
+        type Change<'a> = &'a dyn Fn(&mut Task);
+        let table: &[(Change<'_>, ErrorKind, &str)] = &[
+            (&|t| t.argv.clear(), ErrorKind::BadValue, "argv is empty"),
+            (&|t| t.argv[0] = "".into(), ErrorKind::BadValue, "program's name is empty"),
+            (&|t| t.argv.push("a\0b".into()), ErrorKind::BadValue, "argv[1] contains a NUL byte"),
+            (&|t| t.argv.push(long.as_str().into()), ErrorKind::BadValue, "argv[1] has 131072 bytes, and Linux takes at most 131071"),
+            (&|t| t.argv = vec!["x".repeat(100_000).as_str().into(); 70], ErrorKind::BadValue, "arguments and environment have 7000"),
+            (&|t| t.task = "a\0".into(), ErrorKind::BadValue, "the task text contains a NUL byte"),
+            (&|t| t.env = vec![("".into(), "".into())], ErrorKind::BadValue, "variable is empty"),
+            (&|t| t.env = vec![("A=B".into(), "".into())], ErrorKind::BadValue, "variable `A=B` contains `=`"),
+            (&|t| t.env = vec![("A".into(), "\0".into())], ErrorKind::BadValue, "variable `A` contains a NUL byte"),
+            (&|t| t.env = vec![("A\n".into(), long.as_str().into())], ErrorKind::BadValue, "variable `A\\n` has 131075 bytes"),
+            (&|t| t.env = vec![("ROOST_TOKEN".into(), "".into())], ErrorKind::BadValue, "`ROOST_TOKEN` is set by Roost"),
+            (&|t| t.cwd = Some("a\0".into()), ErrorKind::BadValue, "working directory contains a NUL byte"),
+            (&|t| t.cwd = Some("".into()), ErrorKind::BadCwd, "it is empty"),
+            (&|t| t.cwd = Some("no/such\u{1b}".into()), ErrorKind::BadCwd, "`/no/such\\u{1b}` cannot be used: No such file"),
+            (&|t| t.cwd = Some(file.into()), ErrorKind::BadCwd, "it is not a directory"),
+            (&|t| t.cwd = Some(format!("{file}/x").as_str().into()), ErrorKind::BadCwd, "Not a directory"),
+        ];
+        for (change, kind, message) in table {
+            let mut bad = task();
+            change(&mut bad);
+            let error = taken(some(vec![task(), bad])).map(drop).unwrap_err();
+            assert!(error.data.kind == *kind && error.message.starts_with("task 1: ") && error.message.contains(message), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_submitter_is_named_too() {
+        type Change<'a> = &'a dyn Fn(&mut Submitter);
+        let table: &[(Change<'_>, ErrorKind, &str)] = &[
+            (&|s| s.umask = 0o1000, ErrorKind::BadValue, "0o1000"),
+            (&|s| s.cwd = "tmp".into(), ErrorKind::BadCwd, "not absolute"),
+            (&|s| s.cwd = "/\0".into(), ErrorKind::BadValue, "NUL"),
+            (&|s| s.env.push(("A=".into(), "".into())), ErrorKind::BadValue, "`A=`"),
+        ];
+        for (change, kind, message) in table {
+            let mut bad = some(vec![task()]);
+            change(&mut bad.submitter);
+            let error = taken(bad).map(drop).unwrap_err();
+            assert!(error.data.kind == *kind && error.message.starts_with("the submitter: "), "{error:?}");
+            assert!(error.message.contains(message), "{error:?}");
+        }
+        // Where its directory is gone, tasks that name another one still start.
+        let mut away = some(vec![Task { cwd: Some("/".into()), ..task() }]);
+        away.submitter.cwd = "/no/such".into();
+        assert_eq!(taken(away).unwrap().1[0].cwd, "/".into());
+        let many = taken(some(vec![task(); 65])).map(drop).unwrap_err();
+        assert_eq!(many.data.kind, ErrorKind::TaskCount);
+    }
+
+    #[test]
+    fn what_is_odd_and_right_goes_through() {
+        let long = Bytes(vec![0xff; ARGUMENT_BYTES_MAX]);
+        let odd = Task {
+            argv: vec![Bytes(b"/x/\xff-run".to_vec()), long.clone(), "".into()],
+            cwd: Some("tmp/../tmp".into()),
+            env: vec![("A".into(), "".into()), ("\u{e9} ".into(), "=".into())],
+            max_subagents_allowed: Allowance::Rest(Rest::Rest),
+            ..Task::default()
+        };
+        let (launch, payload) = taken(some(vec![odd.clone(), Task { argv: vec!["/".into()], ..Task::default() }])).unwrap();
+        assert_eq!(launch.tasks[0].stem, "\u{fffd}-run");
+        assert_eq!(launch.tasks[0].allowance, command::Allowance::Rest);
+        assert_eq!((launch.tasks[1].stem.as_str(), launch.tasks[1].allowance), ("", command::Allowance::Exactly(0)));
+        assert_ne!(launch.tasks[0].token, launch.tasks[1].token);
+        assert_eq!((&payload[0].argv, &payload[0].env_extra, &payload[0].cwd), (&odd.argv, &odd.env, &"/tmp/../tmp".into()));
+        assert_eq!(*payload[0].env, [("PATH".into(), "/bin".into()), ("A".into(), "1".into())]);
+        assert!(Arc::ptr_eq(&payload[0].env, &payload[1].env));
+    }
+
+    #[test]
+    fn the_digest_tells_contents_apart_and_nothing_else() {
+        let of = |launch: Launch| taken(launch).unwrap().0.digest;
+        let same = of(some(vec![task()]));
+        // Written down in journals: it must not change from one release to the next.
+        assert_eq!(format!("{:032x}", same.0), "68011bcc863648fc1ed30939d496d20c");
+        let mut again = some(vec![task()]);
+        again.request_id = "other".into();
+        again.generation = Some(3);
+        again.submitter.env.reverse();
+        again.submitter.env.retain(|(name, _)| *name != "ROOST_EPOCH".into());
+        again.submitter.env.push(("ROOST_EPOCH".into(), "2".into()));
+        assert_eq!(of(again), same);
+        let changes: [&dyn Fn(&mut Launch); 8] = [
+            &|l| l.foreground = true,
+            &|l| l.submitter.umask = 0,
+            &|l| l.submitter.cwd = "/tmp".into(),
+            &|l| l.submitter.env[0].1 = "/usr/bin".into(),
+            &|l| l.tasks[0].argv[0] = Bytes(vec![0xff]),
+            &|l| l.tasks[0].task = "x".into(),
+            &|l| l.tasks[0].name = Some("x".into()),
+            &|l| l.tasks.push(task()),
+        ];
+        let mut seen = vec![same];
+        for change in changes {
+            let mut other = some(vec![task()]);
+            change(&mut other);
+            let digest = of(other);
+            assert!(!seen.contains(&digest));
+            seen.push(digest);
+        }
+    }
+}
