@@ -6,7 +6,7 @@ use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 
-const VARIANTS: usize = 28;
+const VARIANTS: usize = 29;
 
 /// No wildcard: a new event does not compile until it is named here, and then does not pass until it is in `every_event`.
 fn number(event: &Event) -> usize {
@@ -39,6 +39,7 @@ fn number(event: &Event) -> usize {
         Event::Interrupted { .. } => 25,
         Event::TreeClosed { .. } => 26,
         Event::TreeForgotten { .. } => 27,
+        Event::Delivered { .. } => 28,
     }
 }
 
@@ -117,8 +118,9 @@ fn every_event() -> Vec<Event> {
         Event::Parked { worker, context },
         Event::KillSent { worker },
         Event::Reowned { worker, owner: Owner::Root },
-        Event::Consumed { workers: vec![worker, WorkerId(0)] },
-        Event::Consumed { workers: Vec::new() },
+        Event::Consumed { tree, owner: Owner::Root, request_id: Some("r".to_owned()), workers: vec![worker, WorkerId(0)] },
+        Event::Consumed { tree, owner: Owner::Worker(worker), request_id: None, workers: Vec::new() },
+        Event::Delivered { worker, last: u64::MAX },
         Event::CapSet { tree, cap: 1 },
         Event::PauseSet { tree, paused: true },
         Event::Interrupted { tree, generation: u64::MAX },
