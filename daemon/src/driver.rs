@@ -3,35 +3,32 @@
 //! Nothing leaves before it is on disk. The driver knows all wings and no rule: what a command means is the core's business, how
 //! an effect is carried out is `perform.rs`'s.
 
+mod commit;
+mod intake;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use roost_core::broker::Broker;
 use roost_core::command::{CallId, Caller, Command};
 use roost_core::effect::Effect;
-use roost_core::event::Event;
 use roost_core::invariants;
 use roost_core::state::IllegalEvent;
 use roost_core::time::Now;
-use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::id::TreeId;
 use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
 use roost_proto::paths::Paths;
-use roost_proto::rpc::{ErrorKind, ErrorObject};
 use tokio::sync::mpsc;
 
 use crate::boot::Booted;
 use crate::clock::Clock;
-use crate::journal::{Batch, CommitError, Committed, Journal, Snapshot, Spec};
+use crate::journal::{Batch, CommitError, Journal};
 use crate::link::{LinkSender, SupervisorGone};
 use crate::outputs::Outputs;
-use crate::session::{ConnectionId, FromSession, Outgoing, Payload};
+use crate::session::{ConnectionId, FromSession, Outgoing};
 
 /// The most inputs of one commit.
 const BATCH_MAX: usize = 256;
-/// Records between two snapshots.
-const SNAPSHOT_RECORDS: u64 = 50_000;
-/// How long a commit that found no space waits for some.
-const NO_SPACE_RETRY: Duration = Duration::from_secs(1);
 /// How long clients may take to read their last answer when the daemon leaves.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -227,102 +224,6 @@ impl Driver {
         }
     }
 
-    /// One message of the supervisor.
-    fn hear(&mut self, turn: &mut Turn, message: ToBroker) -> Result<(), DriverError> {
-        let command = match message {
-            // A second hello would be a fault of the supervisor's; its word of its children is taken all the same.
-            ToBroker::Hello { children, .. } => Command::Reconcile { children },
-            ToBroker::Spawned { incarnation, process } => Command::Spawned { incarnation, process },
-            ToBroker::SpawnFailed { incarnation, reason, transient } => Command::SpawnFailed { incarnation, reason, transient },
-            ToBroker::Exited { incarnation, status, leftovers } => {
-                if !leftovers.is_empty() {
-                    tracing::info!(%incarnation, ?leftovers, "a worker left processes behind");
-                }
-                Command::Exited { incarnation, status, leftovers: !leftovers.is_empty() }
-            }
-            ToBroker::Emptied { incarnation } => Command::Emptied { incarnation },
-            ToBroker::NeverStarted { incarnation } => Command::NeverStarted { incarnation },
-            ToBroker::Terminate => Command::Drain { call: None, now: true, timeout_ms: None },
-        };
-        self.step(turn, command)
-    }
-
-    /// One message of a connection.
-    fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
-        match message {
-            FromSession::Connected { connection, outgoing } => {
-                self.connections.insert(connection, Connection { outgoing, root_of: None, watches: None });
-                Ok(())
-            }
-            FromSession::Gone { connection, calls } => {
-                let root_of = self.connections.remove(&connection).and_then(|connection| connection.root_of);
-                if !calls.is_empty() {
-                    self.step(turn, Command::Abandon { calls })?;
-                }
-                root_of.map_or(Ok(()), |tree| self.count_roots(turn, tree))
-            }
-            FromSession::Command { command, payload } => self.command(turn, command, payload),
-            FromSession::DaemonStatus { call } => {
-                turn.due.push(Due::DaemonStatus(call));
-                Ok(())
-            }
-            FromSession::Restart { call } => {
-                turn.due.push(Due::Restart(call));
-                Ok(())
-            }
-            FromSession::Watch { call, caller } => {
-                turn.due.push(Due::Watch(call, caller));
-                Ok(())
-            }
-        }
-    }
-
-    fn command(&mut self, turn: &mut Turn, command: Command, payload: Payload) -> Result<(), DriverError> {
-        if let Command::Launch { call, .. } | Command::Open { call, .. } = &command
-            && self.has_no_space()
-        {
-            self.refuse_for_space(*call);
-            return Ok(());
-        }
-        let first = turn.batch.records.len();
-        self.step(turn, command)?;
-        match payload {
-            Payload::None => {}
-            Payload::Context(bytes) => {
-                let parked = turn.batch.records[first..]
-                    .iter()
-                    .find_map(|record| if let Event::Parked { worker, .. } = &record.event { Some(*worker) } else { None });
-                turn.batch.contexts.extend(parked.map(|worker| (worker, bytes)));
-            }
-            Payload::Launch(tasks) => {
-                let accepted = turn.batch.records[first..]
-                    .iter()
-                    .find_map(|record| if let Event::JobAccepted(job) = &record.event { Some(&job.tasks) } else { None });
-                let workers: Vec<WorkerId> = accepted.into_iter().flatten().map(|task| task.worker).collect();
-                let specs = workers.into_iter().zip(tasks).map(|(worker, task)| {
-                    let spec = Spec {
-                        argv: task.argv,
-                        env: task.env,
-                        env_extra: task.env_extra,
-                        cwd: task.cwd,
-                        umask: task.umask,
-                        task: task.task,
-                    };
-                    (worker, spec)
-                });
-                turn.batch.specs.extend(specs);
-            }
-        }
-        Ok(())
-    }
-
-    /// An ephemeral tree lives by the connections of its root.
-    fn count_roots(&mut self, turn: &mut Turn, tree: TreeId) -> Result<(), DriverError> {
-        let connections = self.connections.values().filter(|connection| connection.root_of == Some(tree)).count();
-        let connections = u32::try_from(connections).unwrap_or(u32::MAX);
-        self.step(turn, Command::RootPresence { tree, connections })
-    }
-
     fn step(&mut self, turn: &mut Turn, command: Command) -> Result<(), DriverError> {
         let outcome = self.broker.step(self.clock.now(), command).map_err(Box::new)?;
         for tree in &outcome.changed {
@@ -334,81 +235,6 @@ impl Driver {
         turn.due.extend(outcome.effects.into_iter().map(Due::Effect));
         turn.changed.extend(outcome.changed);
         Ok(())
-    }
-
-    /// Commits a turn and lets its effects go.
-    async fn close(&mut self, mut turn: Turn) -> Result<(), DriverError> {
-        for due in &turn.due {
-            if let Due::Effect(Effect::Spawn(spawn)) = due {
-                turn.batch.load.push(spawn.worker);
-            } else if let Due::Effect(Effect::RemoveFiles { workers, .. }) = due {
-                turn.batch.forget.extend(workers);
-            }
-        }
-        if !turn.batch.records.is_empty() {
-            turn.batch.clock = Some(self.clock.mark());
-            self.since_snapshot += turn.batch.records.len() as u64;
-            if self.since_snapshot >= SNAPSHOT_RECORDS {
-                turn.batch.snapshot = self.snapshot();
-                self.since_snapshot = 0;
-            }
-        }
-        let mut loaded: VecDeque<_> = self.commit(turn.batch).await?.loaded.into();
-        for due in turn.due {
-            self.perform(due, &mut loaded).await?;
-        }
-        self.show_progress(&turn.changed);
-        self.note_idle();
-        Ok(())
-    }
-
-    fn snapshot(&self) -> Option<Snapshot> {
-        let state = self.broker.state();
-        match serde_json::to_vec(state) {
-            Ok(bytes) => Some(Snapshot { seq: state.seq, bytes }),
-            Err(error) => {
-                tracing::error!(%error, "no snapshot could be made; the journal grows");
-                None
-            }
-        }
-    }
-
-    /// Commits, however long the disk is full: what has happened must be written, and nothing of it has been told.
-    async fn commit(&mut self, mut batch: Batch) -> Result<Committed, DriverError> {
-        loop {
-            match self.journal.commit(batch).await {
-                Ok(committed) => return Ok(committed),
-                Err(CommitError::NoSpace(again)) => {
-                    if !self.ballast_released && self.journal.release_ballast() {
-                        tracing::error!(
-                            "the disk of the state directory is full: new work is refused, the ballast makes room for the rest"
-                        );
-                    } else {
-                        tokio::time::sleep(NO_SPACE_RETRY).await;
-                    }
-                    self.ballast_released = true;
-                    batch = *again;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Whether new work must wait until there is space again.
-    fn has_no_space(&mut self) -> bool {
-        if self.journal.space_is_low() {
-            return true;
-        }
-        if self.ballast_released && self.journal.restore_ballast() {
-            self.ballast_released = false;
-        }
-        self.ballast_released
-    }
-
-    fn refuse_for_space(&mut self, call: CallId) {
-        let message = format!("the disk of {} is full", self.paths.state_dir.display());
-        let hint = Some("free some space there and try again; what runs goes on".to_owned());
-        self.send(call, Outgoing::Refuse { call, error: ErrorObject::new(ErrorKind::NoSpace, message, hint) });
     }
 
     /// Lets clients read their last answers.

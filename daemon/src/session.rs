@@ -1,1 +1,169 @@
-//! Being written.
+//! The session wing: connections of the public socket in, commands for the driver out, and the answers back.
+//!
+//! It knows messages and who sends them. It knows no state of the broker, no journal and no process, and the only file that
+//! it looks at is a working directory before a launch goes on. Everything of a connection is bounded by the numbers below.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use roost_core::command::{CallId, Caller, Command};
+use roost_proto::bytes::Bytes;
+use roost_proto::message::tree::Progress;
+use roost_proto::rpc::ErrorObject;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+pub mod translate;
+
+mod accept;
+mod connection;
+mod output;
+mod peer;
+#[cfg(test)]
+mod tests;
+
+/// Most connections at one time; one more is told `limit` and closed.
+pub const CONNECTIONS_MAX: usize = 1_000;
+/// Most calls of one connection that wait for their answer; one more is told `limit`.
+pub const CALLS_PER_CONNECTION_MAX: usize = 256;
+/// Answers and notifications that the driver may have on their way to one connection: all answers, and as many notifications.
+pub const OUTGOING_MAX: usize = 2 * CALLS_PER_CONNECTION_MAX;
+/// Bytes that wait to be written to one connection, beyond which nothing more is taken from the driver or from the peer.
+pub const OUTPUT_BYTES_MAX: usize = 256 << 10;
+/// Most bytes of a `hello`: whoever is not known yet costs little.
+pub const HELLO_BYTES_MAX: usize = 64 << 10;
+/// How long a peer may take to say who it is.
+pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
+/// How long a peer may read nothing while something waits to be written to it.
+pub const READ_WITHIN: Duration = Duration::from_secs(30);
+/// How long the last words to a connection that ends may take.
+pub const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+/// How long the file system may take to say whether a working directory can be used.
+pub const CWD_WITHIN: Duration = Duration::from_secs(10);
+/// How long accepting pauses when descriptors or memory ran out and no connection of ours ends.
+pub const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// A connection. Numbers are not used again while their connection lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnectionId(pub u32);
+
+/// A call's number is its connection's number in the upper half and a counter in the lower one: the driver routes by it.
+pub fn connection_of(call: CallId) -> ConnectionId {
+    // The shift leaves 32 bits.
+    ConnectionId(u32::try_from(call.0 >> 32).unwrap_or(u32::MAX))
+}
+
+/// The number of a connection's call.
+fn call_of(connection: ConnectionId, counter: u32) -> CallId {
+    CallId((u64::from(connection.0) << 32) | u64::from(counter))
+}
+
+/// What connections tell the driver.
+pub enum FromSession {
+    /// A peer of our user has connected. Dropping the sender ends the connection.
+    Connected {
+        /// Which.
+        connection: ConnectionId,
+        /// Where its answers go.
+        outgoing: mpsc::Sender<Outgoing>,
+    },
+    /// A connection has ended.
+    Gone {
+        /// Which.
+        connection: ConnectionId,
+        /// Its calls that were not answered.
+        calls: Vec<CallId>,
+    },
+    /// A call that the core answers.
+    Command {
+        /// For the core.
+        command: Command,
+        /// What of the call the core does not need to know.
+        payload: Payload,
+    },
+    /// A call of `daemon.status`.
+    DaemonStatus {
+        /// The call.
+        call: CallId,
+    },
+    /// A call of `daemon.restart`.
+    Restart {
+        /// The call.
+        call: CallId,
+    },
+    /// A call of `watch`.
+    Watch {
+        /// The call.
+        call: CallId,
+        /// Whose tree.
+        caller: Caller,
+    },
+}
+
+/// Texts that lie beside the journal's events.
+pub enum Payload {
+    /// None.
+    None,
+    /// Of a launch, by task index.
+    Launch(Vec<TaskPayload>),
+    /// Of a park: the saved context.
+    Context(Vec<u8>),
+}
+
+/// What a task's process gets.
+pub struct TaskPayload {
+    /// Program and arguments.
+    pub argv: Vec<Bytes>,
+    /// The submitter's environment without `ROOST_*`, shared by the job.
+    pub env: Arc<Vec<(Bytes, Bytes)>>,
+    /// Variables on top of it.
+    pub env_extra: Vec<(Bytes, Bytes)>,
+    /// Working directory, absolute.
+    pub cwd: Bytes,
+    /// File mode creation mask.
+    pub umask: u32,
+    /// The task text.
+    pub task: String,
+}
+
+/// What the driver tells a connection.
+pub enum Outgoing {
+    /// The reply to a call.
+    Answer {
+        /// Which.
+        call: CallId,
+        /// The reply.
+        result: Box<RawValue>,
+        /// As whom the connection speaks from now on.
+        becomes: Option<Caller>,
+    },
+    /// The refusal of a call.
+    Refuse {
+        /// Which.
+        call: CallId,
+        /// Why.
+        error: ErrorObject,
+    },
+    /// How the watched tree stands.
+    Progress(Progress),
+}
+
+/// What a session may cost; tests make it cheaper.
+#[derive(Clone, Copy)]
+struct Bounds {
+    connections: usize,
+    hello_within: Duration,
+    read_within: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { connections: CONNECTIONS_MAX, hello_within: HELLO_WITHIN, read_within: READ_WITHIN }
+    }
+}
+
+/// Accepts connections of the listening socket and serves them, until the socket or the driver is gone. Dropped, it ends them all.
+pub async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>) -> std::io::Error {
+    accept::serve(listener, inbox, Bounds::default()).await
+}

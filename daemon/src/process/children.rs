@@ -69,13 +69,13 @@ impl Children {
         }
         match start::start(order, &self.state_dir) {
             Ok(started) => {
-                tracing::info!(%incarnation, pid = started.process.pid, "started");
+                tracing::debug!(%incarnation, pid = started.process.pid, "started");
                 self.by_pid.insert(started.process.pid, incarnation);
                 self.table.insert(incarnation, Child::started(started.process, started.stdin, order.end_leftovers));
                 self.reports.push(ToBroker::Spawned { incarnation, process: started.process });
             }
             Err(error) => {
-                tracing::info!(%incarnation, %error, "not started");
+                tracing::debug!(%incarnation, %error, "not started");
                 self.reports.push(ToBroker::SpawnFailed { incarnation, reason: error.to_string(), transient: error.is_transient() });
             }
         }

@@ -87,7 +87,7 @@ impl Children {
     pub(super) fn examined(&mut self, incarnation: Incarnation, left: Vec<ProcessIdentity>, now: Instant) {
         let Some(child) = self.table.get_mut(&incarnation) else { return };
         let Phase::Ended { status, remains } = &mut child.phase else { return };
-        tracing::info!(%incarnation, ?status, leftovers = left.len(), "ended");
+        tracing::debug!(%incarnation, ?status, leftovers = left.len(), "ended");
         self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: listed(&left) });
         if left.is_empty() || !child.end_leftovers {
             *remains = Remains::Nothing;
@@ -165,7 +165,7 @@ impl Children {
     }
 
     fn emptied(&mut self, incarnation: Incarnation) {
-        tracing::info!(%incarnation, "its leftovers are gone");
+        tracing::debug!(%incarnation, "its leftovers are gone");
         self.reports.push(ToBroker::Emptied { incarnation });
         self.watch.drop_all(incarnation);
         if let Some(child) = self.table.get_mut(&incarnation)

@@ -1,0 +1,126 @@
+//! What arrives at the driver: words of the supervisor, messages of connections. Each becomes a command, or waits for the commit.
+
+use roost_core::command::{CallId, Command};
+use roost_core::event::Event;
+use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::link::ToBroker;
+use roost_proto::rpc::{ErrorKind, ErrorObject};
+
+use super::{Connection, Driver, DriverError, Due, Turn};
+use crate::journal::Spec;
+use crate::session::{FromSession, Outgoing, Payload};
+
+impl Driver {
+    /// One message of the supervisor.
+    pub(super) fn hear(&mut self, turn: &mut Turn, message: ToBroker) -> Result<(), DriverError> {
+        let command = match message {
+            // A second hello would be a fault of the supervisor's; its word of its children is taken all the same.
+            ToBroker::Hello { children, .. } => Command::Reconcile { children },
+            ToBroker::Spawned { incarnation, process } => Command::Spawned { incarnation, process },
+            ToBroker::SpawnFailed { incarnation, reason, transient } => Command::SpawnFailed { incarnation, reason, transient },
+            ToBroker::Exited { incarnation, status, leftovers } => {
+                if !leftovers.is_empty() {
+                    tracing::info!(%incarnation, ?leftovers, "a worker left processes behind");
+                }
+                Command::Exited { incarnation, status, leftovers: !leftovers.is_empty() }
+            }
+            ToBroker::Emptied { incarnation } => Command::Emptied { incarnation },
+            ToBroker::NeverStarted { incarnation } => Command::NeverStarted { incarnation },
+            ToBroker::Terminate => Command::Drain { call: None, now: true, timeout_ms: None },
+        };
+        self.step(turn, command)
+    }
+
+    /// One message of a connection.
+    pub(super) fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
+        match message {
+            FromSession::Connected { connection, outgoing } => {
+                self.connections.insert(connection, Connection { outgoing, root_of: None, watches: None });
+                Ok(())
+            }
+            FromSession::Gone { connection, calls } => {
+                let root_of = self.connections.remove(&connection).and_then(|connection| connection.root_of);
+                if !calls.is_empty() {
+                    self.step(turn, Command::Abandon { calls })?;
+                }
+                root_of.map_or(Ok(()), |tree| self.count_roots(turn, tree))
+            }
+            FromSession::Command { command, payload } => self.command(turn, command, payload),
+            FromSession::DaemonStatus { call } => {
+                turn.due.push(Due::DaemonStatus(call));
+                Ok(())
+            }
+            FromSession::Restart { call } => {
+                turn.due.push(Due::Restart(call));
+                Ok(())
+            }
+            FromSession::Watch { call, caller } => {
+                turn.due.push(Due::Watch(call, caller));
+                Ok(())
+            }
+        }
+    }
+
+    fn command(&mut self, turn: &mut Turn, command: Command, payload: Payload) -> Result<(), DriverError> {
+        if let Command::Launch { call, .. } | Command::Open { call, .. } = &command
+            && self.has_no_space()
+        {
+            self.refuse_for_space(*call);
+            return Ok(());
+        }
+        let first = turn.batch.records.len();
+        self.step(turn, command)?;
+        match payload {
+            Payload::None => {}
+            Payload::Context(bytes) => {
+                let parked = turn.batch.records[first..]
+                    .iter()
+                    .find_map(|record| if let Event::Parked { worker, .. } = &record.event { Some(*worker) } else { None });
+                turn.batch.contexts.extend(parked.map(|worker| (worker, bytes)));
+            }
+            Payload::Launch(tasks) => {
+                let accepted = turn.batch.records[first..]
+                    .iter()
+                    .find_map(|record| if let Event::JobAccepted(job) = &record.event { Some(&job.tasks) } else { None });
+                let workers: Vec<WorkerId> = accepted.into_iter().flatten().map(|task| task.worker).collect();
+                let specs = workers.into_iter().zip(tasks).map(|(worker, task)| {
+                    let spec = Spec {
+                        argv: task.argv,
+                        env: task.env,
+                        env_extra: task.env_extra,
+                        cwd: task.cwd,
+                        umask: task.umask,
+                        task: task.task,
+                    };
+                    (worker, spec)
+                });
+                turn.batch.specs.extend(specs);
+            }
+        }
+        Ok(())
+    }
+
+    /// An ephemeral tree lives by the connections of its root.
+    fn count_roots(&mut self, turn: &mut Turn, tree: TreeId) -> Result<(), DriverError> {
+        let connections = self.connections.values().filter(|connection| connection.root_of == Some(tree)).count();
+        let connections = u32::try_from(connections).unwrap_or(u32::MAX);
+        self.step(turn, Command::RootPresence { tree, connections })
+    }
+
+    /// Whether new work must wait until there is space again.
+    fn has_no_space(&mut self) -> bool {
+        if self.journal.space_is_low() {
+            return true;
+        }
+        if self.ballast_released && self.journal.restore_ballast() {
+            self.ballast_released = false;
+        }
+        self.ballast_released
+    }
+
+    fn refuse_for_space(&mut self, call: CallId) {
+        let message = format!("the disk of {} is full", self.paths.state_dir.display());
+        let hint = Some("free some space there and try again; what runs goes on".to_owned());
+        self.send(call, Outgoing::Refuse { call, error: ErrorObject::new(ErrorKind::NoSpace, message, hint) });
+    }
+}

@@ -1,0 +1,164 @@
+//! The door: accepts connections, shows strangers and the one too many out, and counts who is inside.
+//!
+//! It does not know what is said inside. No error of one connection, and no lack of descriptors, ends the loop.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use interprocess::local_socket::traits::tokio::Listener as _;
+use interprocess::os::unix::uds_local_socket::tokio::{Listener, Stream};
+use roost_proto::rpc::{ErrorKind, ErrorObject};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use tokio::sync::mpsc;
+use tokio::task::{self, JoinSet};
+use tracing::{debug, error, warn};
+
+use super::{ACCEPT_PAUSE, Bounds, ConnectionId, FromSession, connection, output, peer};
+
+/// Accepts until the listener or the driver is gone.
+pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>, bounds: Bounds) -> io::Error {
+    // Made from a descriptor, the listener never unlinks the socket's path: the supervisor's next broker goes on with it.
+    let listener = match Listener::try_from(listener) {
+        Ok(listener) => listener,
+        Err(error) => return error,
+    };
+    let mut inside = Inside { tasks: JoinSet::new(), numbers: HashMap::new(), last: ConnectionId(0), inbox, bounds };
+    loop {
+        tokio::select! {
+            () = inside.inbox.closed() => return io::Error::new(io::ErrorKind::BrokenPipe, "the driver is gone"),
+            Some(ended) = inside.tasks.join_next_with_id() => inside.forget(ended),
+            accepted = listener.accept() => match accepted {
+                Ok(stream) => inside.admit(stream),
+                Err(error) => match weight(&error) {
+                    Weight::Passing => debug!(%error, "a connection was gone before it was accepted"),
+                    Weight::Exhausted => {
+                        warn!(%error, "accepting pauses");
+                        inside.pause().await;
+                    }
+                    Weight::Fatal => return error,
+                },
+            },
+        }
+        // A flood at the door must not starve the driver, which runs on the same thread.
+        task::coop::consume_budget().await;
+    }
+}
+
+/// What an error of `accept` means for the next one.
+#[derive(Debug, PartialEq, Eq)]
+enum Weight {
+    /// It was about one connection.
+    Passing,
+    /// The next one will fail likewise until something is given back.
+    Exhausted,
+    /// This is no listening socket.
+    Fatal,
+}
+
+fn weight(error: &io::Error) -> Weight {
+    match Errno::from_io_error(error) {
+        Some(Errno::CONNABORTED | Errno::INTR | Errno::AGAIN | Errno::PERM | Errno::PROTO) => Weight::Passing,
+        Some(Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP) => Weight::Fatal,
+        // Descriptors or memory ran out; an error that nobody has thought of is treated alike, so that it cannot spin.
+        Some(_) | None => Weight::Exhausted,
+    }
+}
+
+type Ended = Result<(task::Id, ()), task::JoinError>;
+
+/// Who is inside.
+struct Inside {
+    tasks: JoinSet<()>,
+    numbers: HashMap<task::Id, ConnectionId>,
+    last: ConnectionId,
+    inbox: mpsc::Sender<FromSession>,
+    bounds: Bounds,
+}
+
+impl Inside {
+    fn admit(&mut self, stream: Stream) {
+        let peer = match peer::of(&stream) {
+            Ok(peer) if peer.is_ours => peer,
+            Ok(peer) => {
+                warn!(pid = peer.pid, "a process of another user was refused");
+                return refuse(
+                    &stream,
+                    ErrorKind::UnknownIdentity,
+                    "this daemon serves another user",
+                    "start one of your own: `roost` does it",
+                );
+            }
+            Err(error) => {
+                warn!(%error, "the user of a connection could not be found out");
+                return refuse(&stream, ErrorKind::UnknownIdentity, "your user could not be found out", "connect again");
+            }
+        };
+        if self.tasks.len() >= self.bounds.connections {
+            warn!(limit = self.bounds.connections, "a connection too many was refused");
+            let message = format!("the daemon has {} connections, and that is the limit", self.bounds.connections);
+            return refuse(&stream, ErrorKind::Limit, &message, "end some, then connect again");
+        }
+        let number = self.next_number();
+        let serving = connection::serve(number, stream, peer.pid, self.inbox.clone(), self.bounds);
+        let id = self.tasks.spawn(serving).id();
+        self.numbers.insert(id, number);
+    }
+
+    /// Numbers go round after 2^32 connections; one that is still inside keeps its own.
+    fn next_number(&mut self) -> ConnectionId {
+        loop {
+            self.last = ConnectionId(self.last.0.wrapping_add(1));
+            if self.numbers.values().all(|number| *number != self.last) {
+                return self.last;
+            }
+        }
+    }
+
+    fn forget(&mut self, ended: Ended) {
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(failed) => {
+                error!(error = %failed, "a connection's task failed");
+                failed.id()
+            }
+        };
+        self.numbers.remove(&id);
+    }
+
+    /// Until a connection gives its descriptor back. Others may hold them all, so not for ever.
+    async fn pause(&mut self) {
+        tokio::select! {
+            Some(ended) = self.tasks.join_next_with_id() => self.forget(ended),
+            () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+        }
+    }
+}
+
+/// One line, as far as it fits, without waiting: the buffer of a fresh socket is empty. The stream is closed by its drop.
+fn refuse(stream: &Stream, kind: ErrorKind, message: &str, hint: &str) {
+    let error = ErrorObject::new(kind, message, Some(hint.into()));
+    let line = output::error_line(None, error);
+    if let Err(error) = rustix::net::send(stream.as_fd(), &line, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        debug!(%error, "a refused connection was gone before it was told");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_broken_listener_ends_the_loop() {
+        let of = |errno: Errno| weight(&io::Error::from(errno));
+        for passing in [Errno::CONNABORTED, Errno::INTR, Errno::PERM] {
+            assert_eq!(of(passing), Weight::Passing);
+        }
+        for exhausted in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::IO] {
+            assert_eq!(of(exhausted), Weight::Exhausted);
+        }
+        assert_eq!(of(Errno::INVAL), Weight::Fatal);
+        assert_eq!(weight(&io::Error::other("x")), Weight::Exhausted);
+    }
+}

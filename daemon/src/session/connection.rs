@@ -1,0 +1,284 @@
+//! The listening half of a connection: bytes to lines, lines to calls, calls to the driver, one after the other.
+//!
+//! What the methods mean stands in `translate`; what is answered goes through `output`, which is served whenever this half waits.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use interprocess::os::unix::uds_local_socket::tokio::Stream;
+use roost_core::command::CallId;
+use roost_proto::frame::{LINE_BYTES_MAX, LineTooLong, Lines};
+use roost_proto::message::Request;
+use roost_proto::message::launch::Launch;
+use roost_proto::message::session::Hello;
+use roost_proto::message::tree::{Attach, Open};
+use roost_proto::rpc::{Call, ErrorKind, ErrorObject};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncReadExt, Interest};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout, timeout_at};
+use tracing::debug;
+
+use super::output::{Close, Output};
+use super::{
+    Bounds, CALLS_PER_CONNECTION_MAX, CWD_WITHIN, ConnectionId, FromSession, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, OUTGOING_MAX, call_of,
+    peer, translate,
+};
+
+const CHUNK_BYTES: usize = 32 << 10;
+
+/// Serves a connection to its end.
+pub(super) async fn serve(number: ConnectionId, stream: Stream, pid: Option<u32>, inbox: mpsc::Sender<FromSession>, bounds: Bounds) {
+    let (sender, outgoing) = mpsc::channel(OUTGOING_MAX);
+    let hello_by = Instant::now() + bounds.hello_within;
+    if inbox.send(FromSession::Connected { connection: number, outgoing: sender }).await.is_err() {
+        return debug!(connection = number.0, "the driver is gone");
+    }
+    let mut connection = Connection {
+        number,
+        stream,
+        pid,
+        inbox,
+        output: Output::new(outgoing, bounds.read_within),
+        lines: Lines::default(),
+        chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
+        unfinished: 0,
+        counter: 0,
+        hello_by,
+    };
+    let close = loop {
+        if let Err(close) = connection.turn().await {
+            break close;
+        }
+    };
+    debug!(connection = number.0, %close, "a connection ends");
+    let Connection { stream, inbox, mut output, .. } = connection;
+    output.last_words(&stream, LAST_WORDS_WITHIN).await;
+    drop(stream);
+    if inbox.send(FromSession::Gone { connection: number, calls: output.unanswered() }).await.is_err() {
+        debug!(connection = number.0, "the driver is gone");
+    }
+}
+
+struct Connection {
+    number: ConnectionId,
+    stream: Stream,
+    pid: Option<u32>,
+    inbox: mpsc::Sender<FromSession>,
+    output: Output,
+    lines: Lines,
+    chunk: Box<[u8]>,
+    /// Bytes of a line whose end is not there yet.
+    unfinished: usize,
+    counter: u32,
+    hello_by: Instant,
+}
+
+impl Connection {
+    /// One line, or one piece of one.
+    async fn turn(&mut self) -> Result<(), Close> {
+        while self.output.is_held() || self.output.is_full() {
+            self.output.turn(&self.stream).await?;
+        }
+        // A peer that never pauses must not starve the driver, which runs on the same thread.
+        tokio::task::coop::consume_budget().await;
+        match self.lines.next_line().map(|line| line.map(read_call)) {
+            Ok(Some(Ok(call))) => {
+                self.unfinished = 0;
+                self.call(call).await
+            }
+            Ok(Some(Err(unreadable))) => {
+                self.unfinished = 0;
+                self.output.refuse(unreadable.id, unreadable.error);
+                Ok(())
+            }
+            Ok(None) => self.read().await,
+            Err(LineTooLong) => Err(self.too_large(LINE_BYTES_MAX)),
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), Close> {
+        let is_stranger = self.output.caller().is_none();
+        if is_stranger && self.unfinished > HELLO_BYTES_MAX {
+            return Err(self.too_large(HELLO_BYTES_MAX));
+        }
+        if !self.lines.has_rest() {
+            // What a long line took is given back.
+            self.lines = Lines::default();
+        }
+        let mut stream = &self.stream;
+        let reading = stream.read(&mut self.chunk);
+        let count = if is_stranger {
+            match self.output.meanwhile(&self.stream, timeout_at(self.hello_by, reading)).await? {
+                Ok(read) => read,
+                Err(_) => return Err(self.hello_late()),
+            }
+        } else {
+            self.output.meanwhile(&self.stream, reading).await?
+        };
+        match count.map_err(Close::Socket)? {
+            0 => Err(self.heard_all().await),
+            count => {
+                self.lines.push(&self.chunk[..count]);
+                self.unfinished += count;
+                Ok(())
+            }
+        }
+    }
+
+    async fn call(&mut self, call: Call) -> Result<(), Close> {
+        let Some(id) = call.id else {
+            // Roost knows no notification from a client, and JSON-RPC wants no answer to an unknown one.
+            debug!(connection = self.number.0, "a notification was ignored");
+            return Ok(());
+        };
+        if self.output.waiting() >= CALLS_PER_CONNECTION_MAX {
+            let message = format!("{CALLS_PER_CONNECTION_MAX} calls of this connection wait for their answer, and that is the limit");
+            let hint = Some("read the answers, or open another connection".into());
+            self.output.refuse(Some(id), ErrorObject::new(ErrorKind::Limit, message, hint));
+            return Ok(());
+        }
+        let number = self.next_call();
+        let holds = [Hello::METHOD, Open::METHOD, Attach::METHOD].contains(&call.method.as_str());
+        match self.translate(number, call).await? {
+            Ok(asked) => {
+                let sent = self.output.meanwhile(&self.stream, self.inbox.send(asked)).await?;
+                sent.map_err(|_| Close::NoDriver)?;
+                self.output.expect(number, id, holds);
+            }
+            Err(error) => self.output.refuse(Some(id), error),
+        }
+        Ok(())
+    }
+
+    async fn translate(&mut self, number: CallId, call: Call) -> Result<Result<FromSession, ErrorObject>, Close> {
+        let Call { method, params, jsonrpc: _, id: _ } = call;
+        debug!(call = number.0, method = translate::known(&method).unwrap_or("(unknown)"), "called");
+        let Some(caller) = self.output.caller() else {
+            let lineage = || self.pid.map(peer::lineage).unwrap_or_default();
+            return Ok(if method == Hello::METHOD {
+                translate::hello(number, params.as_deref(), lineage)
+            } else {
+                let hint = format!("the first call of a connection is `{}`", Hello::METHOD);
+                Err(ErrorObject::new(ErrorKind::HelloFirst, "nobody has said hello on this connection", Some(hint)))
+            });
+        };
+        if method == Hello::METHOD {
+            return Ok(Err(ErrorObject::new(
+                ErrorKind::InvalidRequest,
+                "this connection has said hello already",
+                Some("open another connection to speak for somebody else".into()),
+            )));
+        }
+        if method != Launch::METHOD {
+            return Ok(translate::request(number, caller, &method, params.as_deref()));
+        }
+        // A launch is large, and looks at directories, which may lie on a file system that does not answer.
+        let work = tokio::task::spawn_blocking(move || translate::request(number, caller, &method, params.as_deref()));
+        let done = self.output.meanwhile(&self.stream, timeout(CWD_WITHIN, work)).await?;
+        Ok(match done {
+            Ok(Ok(translated)) => translated,
+            Ok(Err(failed)) => {
+                tracing::error!(error = %failed, "reading a launch failed");
+                Err(ErrorObject::new(ErrorKind::Internal, "reading the launch failed", None))
+            }
+            Err(_) => {
+                let message = format!("a working directory did not answer within {} s", CWD_WITHIN.as_secs());
+                Err(ErrorObject::new(ErrorKind::BadCwd, message, Some("look at its file system, or launch from elsewhere".into())))
+            }
+        })
+    }
+
+    /// Counters go round after 2^32 calls; a call that still waits keeps its own.
+    fn next_call(&mut self) -> CallId {
+        loop {
+            self.counter = self.counter.wrapping_add(1);
+            let call = call_of(self.number, self.counter);
+            if !self.output.expects(call) {
+                return call;
+            }
+        }
+    }
+
+    /// The peer says nothing more. What it has asked is still answered, unless it is gone altogether.
+    async fn heard_all(&mut self) -> Close {
+        if self.lines.has_rest() {
+            let hint = Some("end every line with a line feed".into());
+            self.output.refuse(None, ErrorObject::new(ErrorKind::Parse, "the input ended in the middle of a line", hint));
+        }
+        let hang_up = match HangUp::of(&self.stream) {
+            Ok(hang_up) => hang_up,
+            Err(error) => return Close::Socket(error),
+        };
+        while self.output.waiting() > 0 {
+            tokio::select! {
+                gone = hang_up.happens() => return gone.map_or_else(Close::Socket, |()| Close::Peer),
+                turn = self.output.turn(&self.stream) => if let Err(close) = turn { return close },
+            }
+        }
+        Close::Peer
+    }
+
+    fn too_large(&mut self, limit: usize) -> Close {
+        let hint = Some("pass large things as files; this connection ends here".into());
+        self.output.refuse(None, ErrorObject::new(ErrorKind::TooLarge, format!("a line is longer than {limit} bytes"), hint));
+        Close::TooLarge
+    }
+
+    fn hello_late(&mut self) -> Close {
+        let hint = Some("connect again, and say hello at once".into());
+        self.output.refuse(None, ErrorObject::new(ErrorKind::HelloFirst, "no hello came in time", hint));
+        Close::HelloLate
+    }
+}
+
+/// Tells a peer that is gone from one that only writes no more (`printf ... | socat - UNIX:...`): both end the input, but only the
+/// former hangs up, and only its calls are abandoned at once.
+struct HangUp(UnixStream);
+
+impl HangUp {
+    /// Watched on a descriptor of its own, so that its readiness can be cleared without confusing whoever writes.
+    fn of(stream: &Stream) -> io::Result<Self> {
+        UnixStream::from_std(stream.as_fd().try_clone_to_owned()?.into()).map(Self)
+    }
+
+    async fn happens(&self) -> io::Result<()> {
+        while !self.0.ready(Interest::WRITABLE).await?.is_write_closed() {
+            // Room to write is no news. Told that there is none, tokio waits for the next event; the end of a peer is one.
+            let cleared = self.0.try_io(Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+            debug_assert!(cleared.is_err(), "the closure says so");
+        }
+        Ok(())
+    }
+}
+
+/// A line that is no call.
+struct Unreadable {
+    id: Option<u64>,
+    error: ErrorObject,
+}
+
+fn read_call(line: &[u8]) -> Result<Call, Unreadable> {
+    let unreadable = |id, kind, message: String| Unreadable { id, error: ErrorObject::new(kind, message, None) };
+    let text = std::str::from_utf8(line).map_err(|error| unreadable(None, ErrorKind::Parse, format!("the line is not UTF-8: {error}")))?;
+    serde_json::from_str(text).map_err(|error| {
+        // What does not fit may be in front of what is no JSON at all.
+        match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(IgnoredAny) => unreadable(id_of(text), ErrorKind::InvalidRequest, format!("the line is no JSON-RPC 2.0 call: {error}")),
+            Err(error) => unreadable(None, ErrorKind::Parse, format!("the line is not JSON: {error}")),
+        }
+    })
+}
+
+/// The id of a call that cannot be read otherwise.
+fn id_of(text: &str) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Identified<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+    }
+    serde_json::from_str::<Identified<'_>>(text).ok()?.id.get().parse().ok()
+}

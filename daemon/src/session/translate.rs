@@ -1,0 +1,225 @@
+//! Between the wire and the core: requests become commands here, replies and refusals become messages.
+//!
+//! Texts, arguments and environments go around the core as payloads. What a call is allowed to do is not known here; what it says is
+//! checked as far as it can be without the broker's state.
+
+use roost_core::command::{self, CallId, Caller, Claim, Command};
+use roost_core::event::{self, Context, Digest};
+use roost_proto::id::{Token, TreeId};
+use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
+use roost_proto::message::launch::Launch;
+use roost_proto::message::park::{CONTEXT_BYTES_MAX, Park};
+use roost_proto::message::result::{ReadResult, Wait};
+use roost_proto::message::session::Hello;
+use roost_proto::message::status::Status;
+use roost_proto::message::stop::{Interrupt, Stop};
+use roost_proto::message::tree::{Attach, BlockedWait, Cap, Close, Leftovers, OnParentFailure, Open, Pause, Settings, Watch};
+use roost_proto::message::{METHODS, PROTOCOL_VERSION, Request};
+use roost_proto::rpc::{ErrorKind, ErrorObject};
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use super::{FromSession, Payload};
+
+mod answers;
+mod launch;
+
+pub use answers::{Answer, Files, Outputs, progress, refusal, reply, wake};
+
+/// The oldest protocol version that this build speaks.
+pub const PROTOCOL_VERSION_MIN: u32 = 1;
+
+/// The method of this name, if there is one: what is logged of a name that a peer has made up is nothing.
+pub fn known(method: &str) -> Option<&'static str> {
+    METHODS.iter().find(|known| **known == method).copied()
+}
+
+/// Reads a `hello`. The caller's ancestors are looked up only when it claims to be somebody.
+pub fn hello(call: CallId, params: Option<&RawValue>, lineage: impl FnOnce() -> Vec<u32>) -> Result<FromSession, ErrorObject> {
+    #[derive(Deserialize)]
+    struct Versions {
+        protocol_min: u32,
+        protocol_max: u32,
+    }
+    // The rest of a hello may look otherwise in a version that is not spoken here.
+    let Versions { protocol_min, protocol_max } = read(Hello::METHOD, params)?;
+    if protocol_min > PROTOCOL_VERSION || protocol_max < PROTOCOL_VERSION_MIN || protocol_min > protocol_max {
+        let message = format!(
+            "the client speaks protocol versions {protocol_min} to {protocol_max}, this daemon {PROTOCOL_VERSION_MIN} to {PROTOCOL_VERSION}"
+        );
+        let hint = "use client and daemon of one release; `roost daemon restart` starts the installed daemon";
+        return Err(ErrorObject::new(ErrorKind::ProtocolVersion, message, Some(hint.into())));
+    }
+    let hello: Hello = read(Hello::METHOD, params)?;
+    let client: String = hello.client.chars().take(100).collect();
+    tracing::debug!(call = call.0, client = %client.escape_debug(), "hello");
+    let claim = hello.identity.map(|identity| Claim {
+        tree: identity.tree,
+        worker: identity.worker,
+        token: identity.token,
+        epoch: identity.epoch,
+        lineage: lineage(),
+    });
+    Ok(command(Command::Hello { call, claim }))
+}
+
+/// Reads any other request.
+pub fn request(call: CallId, caller: Caller, method: &str, params: Option<&RawValue>) -> Result<FromSession, ErrorObject> {
+    Ok(match method {
+        Open::METHOD => open(call, read(method, params)?)?,
+        Attach::METHOD => {
+            let Attach { tree } = read(method, params)?;
+            command(Command::Attach { call, tree })
+        }
+        Cap::METHOD => {
+            let Cap { cap } = read(method, params)?;
+            command(Command::Cap { call, caller, cap })
+        }
+        Pause::METHOD => {
+            let Pause { paused } = read(method, params)?;
+            command(Command::Pause { call, caller, paused })
+        }
+        Close::METHOD => {
+            let Close { now } = read(method, params)?;
+            command(Command::Close { call, caller, now })
+        }
+        Watch::METHOD => {
+            let Watch {} = read(method, params)?;
+            FromSession::Watch { call, caller }
+        }
+        Launch::METHOD => launch::launch(call, caller, read(method, params)?)?,
+        Wait::METHOD => {
+            let Wait { request_id, names, any, timeout_ms } = read(method, params)?;
+            command(Command::Wait { call, caller, request_id, names, any, timeout_ms })
+        }
+        ReadResult::METHOD => {
+            let ReadResult { name, wait, timeout_ms, tree } = read(method, params)?;
+            command(Command::Result { call, caller, tree, name, wait, timeout_ms })
+        }
+        Status::METHOD => {
+            let Status { tree, name, after } = read(method, params)?;
+            command(Command::Status { call, caller, tree, name, after })
+        }
+        Stop::METHOD => {
+            let Stop { names, no_wait } = read(method, params)?;
+            command(Command::Stop { call, caller, names, no_wait })
+        }
+        Interrupt::METHOD => {
+            let Interrupt { no_wait } = read(method, params)?;
+            command(Command::Interrupt { call, caller, no_wait })
+        }
+        Park::METHOD => park(call, caller, read(method, params)?)?,
+        DaemonStatus::METHOD => {
+            let DaemonStatus {} = read(method, params)?;
+            FromSession::DaemonStatus { call }
+        }
+        DaemonStop::METHOD => {
+            let DaemonStop { now, timeout_ms } = read(method, params)?;
+            command(Command::Drain { call: Some(call), now, timeout_ms })
+        }
+        DaemonRestart::METHOD => {
+            let DaemonRestart {} = read(method, params)?;
+            FromSession::Restart { call }
+        }
+        unknown => return Err(unknown_method(unknown)),
+    })
+}
+
+/// The settings of a tree as the core keeps them.
+pub fn settings_in(settings: Settings) -> event::Settings {
+    event::Settings {
+        cap: settings.cap,
+        budget: settings.budget,
+        lend_slots: match settings.blocked_wait {
+            BlockedWait::Lend => true,
+            BlockedWait::Refuse => false,
+        },
+        end_leftovers: match settings.leftovers {
+            Leftovers::End => true,
+            Leftovers::Keep => false,
+        },
+        adopt_orphans: match settings.on_parent_failure {
+            OnParentFailure::Adopt => true,
+            OnParentFailure::Stop => false,
+        },
+        stop_grace_ms: settings.stop_grace_ms,
+        depth_max: settings.depth_max,
+        // A map of this kind is in the order of its names.
+        group_caps: settings.group_caps.into_iter().collect(),
+    }
+}
+
+/// And back.
+pub fn settings_out(settings: event::Settings) -> Settings {
+    Settings {
+        cap: settings.cap,
+        budget: settings.budget,
+        blocked_wait: if settings.lend_slots { BlockedWait::Lend } else { BlockedWait::Refuse },
+        leftovers: if settings.end_leftovers { Leftovers::End } else { Leftovers::Keep },
+        on_parent_failure: if settings.adopt_orphans { OnParentFailure::Adopt } else { OnParentFailure::Stop },
+        stop_grace_ms: settings.stop_grace_ms,
+        depth_max: settings.depth_max,
+        group_caps: settings.group_caps.into_iter().collect(),
+    }
+}
+
+/// The digest of a saved context: the first half of its SHA-256.
+pub fn digest_of(bytes: &[u8]) -> Digest {
+    shortened(Sha256::new_with_prefix(bytes))
+}
+
+fn shortened(hash: Sha256) -> Digest {
+    let hash: [u8; 32] = hash.finalize().into();
+    Digest(hash[..16].iter().fold(0, |number, byte| (number << 8) | u128::from(*byte)))
+}
+
+fn command(command: Command) -> FromSession {
+    FromSession::Command { command, payload: Payload::None }
+}
+
+fn open(call: CallId, open: Open) -> Result<FromSession, ErrorObject> {
+    let Open { request_id, key, settings, ephemeral } = open;
+    // 53 bits: readable, no collision to fear in one user's life, and exact wherever a number goes.
+    let tree = TreeId(u64::from_le_bytes(random()?) >> 11);
+    let token = Token::new(random()?);
+    let open = command::Open { tree, token, request_id, key, ephemeral, settings: settings_in(settings) };
+    Ok(command(Command::Open { call, open: Box::new(open) }))
+}
+
+fn park(call: CallId, caller: Caller, park: Park) -> Result<FromSession, ErrorObject> {
+    let bytes = park.context.0;
+    if bytes.len() > CONTEXT_BYTES_MAX {
+        let message = format!("the context must have at most {CONTEXT_BYTES_MAX} bytes, and this one has {}", bytes.len());
+        return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("keep it in a file, and save the file's path".into())));
+    }
+    let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64 };
+    Ok(FromSession::Command { command: Command::Park { call, caller, context }, payload: Payload::Context(bytes) })
+}
+
+fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, ErrorObject> {
+    let params = params.map_or("{}", RawValue::get);
+    serde_json::from_str(params).map_err(|error| {
+        let hint = format!("the place is counted from the start of `params`; docs/protocol.md shows what `{method}` takes");
+        ErrorObject::new(ErrorKind::InvalidParams, format!("the parameters do not fit `{method}`: {error}"), Some(hint))
+    })
+}
+
+fn unknown_method(method: &str) -> ErrorObject {
+    let shown: String = method.chars().take(60).collect();
+    let hint = format!("the methods are {}", METHODS.join(", "));
+    ErrorObject::new(ErrorKind::UnknownMethod, format!("there is no method `{}`", shown.escape_debug()), Some(hint))
+}
+
+/// Bytes that nobody can guess.
+fn random<const N: usize>() -> Result<[u8; N], ErrorObject> {
+    let mut bytes = [0; N];
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(count) if count == N => Ok(bytes),
+        Ok(_) | Err(_) => {
+            tracing::error!("the kernel gave no random bytes");
+            Err(ErrorObject::new(ErrorKind::Internal, "the kernel gave no random bytes", None))
+        }
+    }
+}

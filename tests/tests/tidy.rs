@@ -1,0 +1,112 @@
+//! Keeps the walls of ARCHITECTURE.md: who imports whom, how long files are, what every file opens with. Reads text, runs nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The most lines of a file, its tests not counted.
+const LINES_MAX: usize = 300;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// All Rust files below a folder, with their paths from the root.
+fn files(below: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(below)];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+                found.push((name, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "no Rust file below {below}");
+    found
+}
+
+/// The part of a file before its tests.
+fn without_tests(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod tests {").next().unwrap()
+}
+
+/// Lines of a room that name what it may not know.
+fn trespasses(room: &str, forbidden: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, text) in files(room) {
+        if name.ends_with("/tests.rs") || name.contains("/tests/") {
+            continue;
+        }
+        for (number, line) in without_tests(&text).lines().enumerate() {
+            let code = line.trim_start();
+            if !code.starts_with("//") && forbidden.iter().any(|word| code.contains(word)) {
+                found.push(format!("{name}:{}: {code}", number + 1));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_room_imports_what_the_table_forbids() {
+    let core =
+        ["roost_proto::message::launch", "roost_proto::rpc::Call", "roost_proto::frame", "std::fs", "std::env", "std::thread", "tokio"];
+    let table: [(&str, &[&str]); 6] = [
+        ("proto/src", &["roost_core", "roostd", "std::fs", "std::env::", "tokio"]),
+        ("daemon/core/src", &core),
+        ("daemon/src/journal", &["crate::session", "crate::process", "crate::driver", "crate::perform"]),
+        ("daemon/src/session", &["crate::journal", "crate::process", "crate::driver", "crate::perform"]),
+        ("daemon/src/process", &["crate::journal", "crate::session", "roost_core", "crate::driver"]),
+        ("client/src", &["roost_core", "roostd::"]),
+    ];
+    let found: Vec<String> = table.into_iter().flat_map(|(room, forbidden)| trespasses(room, forbidden)).collect();
+    assert!(found.is_empty(), "these lines stand in the wrong room:\n{}", found.join("\n"));
+}
+
+#[test]
+fn only_the_process_wing_has_unsafe_code_and_starts_processes() {
+    let mut found = trespasses("daemon/src", &["unsafe ", "process::Command"]);
+    found.retain(|line| !line.starts_with("daemon/src/process"));
+    assert!(found.is_empty(), "outside of daemon/src/process:\n{}", found.join("\n"));
+}
+
+#[test]
+fn verbs_do_not_import_each_other() {
+    // What several verbs need is in these.
+    let shared = ["authority", "close_out"];
+    let verbs: Vec<String> = files("daemon/core/src/lifecycle")
+        .into_iter()
+        .filter_map(|(name, _)| Some(Path::new(&name).file_stem()?.to_str()?.to_owned()))
+        .filter(|verb| !shared.contains(&verb.as_str()))
+        .collect();
+    let mut found = Vec::new();
+    for verb in &verbs {
+        for line in trespasses("daemon/core/src/lifecycle", &[&format!("lifecycle::{verb}")]) {
+            found.push(line);
+        }
+    }
+    assert!(found.is_empty(), "verbs that know other verbs:\n{}", found.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_is_and_is_no_longer_than_it_may_be() {
+    let mut found = Vec::new();
+    for room in ["proto", "daemon", "client/src", "tests", "examples"] {
+        for (name, text) in files(room) {
+            if !text.starts_with("//!") {
+                found.push(format!("{name} does not open with `//!`"));
+            }
+            let lines = without_tests(&text).lines().count();
+            let is_test = name.contains("tests");
+            if lines > LINES_MAX && !is_test {
+                found.push(format!("{name} has {lines} lines without its tests"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
