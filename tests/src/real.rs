@@ -1,0 +1,25 @@
+//! Real processes for tests: a private daemon in a directory of its own, `roost` commands with a deadline, events instead of
+//! sleeps, and the kernel's view of what lives.
+//!
+//! Nothing here knows the daemon from the inside: it is met through its programs, its socket, its files and `/proc`.
+
+mod command;
+mod fifo;
+mod home;
+mod process;
+mod sampler;
+mod tree;
+mod wire;
+
+pub use command::{Cmd, Done, Running};
+pub use fifo::Fifo;
+pub use home::{DaemonPids, Home};
+pub use process::{Process, Watched, all, find, pidfd};
+pub use sampler::{Sampler, Samples};
+pub use tree::{Tree, by_name, outcome_of};
+pub use wire::{Wire, kind_of};
+
+use std::time::Duration;
+
+/// How long a test waits for what must happen. Long, because two cores may be busy with other tests: it is no measure.
+pub const PATIENCE: Duration = Duration::from_secs(40);

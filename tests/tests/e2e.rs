@@ -1,0 +1,33 @@
+//! Real processes from end to end: the daemon, the command, the kernel. One private daemon per test; waits are events.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+#[path = "e2e/caps.rs"]
+mod caps;
+#[path = "e2e/daemon.rs"]
+mod daemon;
+#[path = "e2e/deaths.rs"]
+mod deaths;
+#[path = "e2e/environment.rs"]
+mod environment;
+#[path = "e2e/hostile.rs"]
+mod hostile;
+#[path = "e2e/many.rs"]
+mod many;
+#[path = "e2e/output.rs"]
+mod output;
+#[path = "e2e/ownership.rs"]
+mod ownership;
+#[path = "e2e/parking.rs"]
+mod parking;
+#[path = "e2e/root.rs"]
+mod root;
+#[path = "e2e/run.rs"]
+mod run;
+#[path = "e2e/starting.rs"]
+mod starting;
+#[path = "e2e/stopping.rs"]
+mod stopping;
+#[path = "e2e/tally.rs"]
+mod tally;
