@@ -56,7 +56,9 @@ pub(super) async fn serve(number: ConnectionId, stream: Stream, pid: Option<u32>
     };
     debug!(connection = number.0, %close, "a connection ends");
     let Connection { stream, inbox, mut output, .. } = connection;
-    output.last_words(&stream, LAST_WORDS_WITHIN).await;
+    if !matches!(close, Close::Stuck) {
+        output.last_words(&stream, LAST_WORDS_WITHIN).await;
+    }
     drop(stream);
     if inbox.send(FromSession::Gone { connection: number, calls: output.unanswered() }).await.is_err() {
         debug!(connection = number.0, "the driver is gone");
