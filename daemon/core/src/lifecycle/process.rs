@@ -57,8 +57,16 @@ fn end_start(step: &mut Step<'_>, incarnation: Incarnation, failure: Failure) {
     close_out::conclude(step, id, stopped.unwrap_or(Outcome::Failed(failure)));
 }
 
+/// Whether what an incarnation left behind is to be ended before its slot is free. In a tree that keeps such processes they are
+/// the user's own affair.
+fn ends_leftovers(state: &State, incarnation: Incarnation) -> bool {
+    let worker = state.executions.get(&incarnation.execution).and_then(|worker| state.workers.get(worker));
+    worker.and_then(|worker| state.trees.get(&worker.tree)).is_none_or(|tree| tree.settings.end_leftovers)
+}
+
 /// Its main process has ended; what it left behind may be alive.
 pub fn exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus, leftovers: bool) {
+    let leftovers = leftovers && ends_leftovers(step.state, incarnation);
     let Some(worker) = living(step.state, incarnation) else {
         // Of an end that is long known, or of an incarnation that is over: nobody needs the record of it.
         if !leftovers {
@@ -140,7 +148,8 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
         let incarnation = child.incarnation;
         held.insert(incarnation);
         if living(step.state, incarnation).is_none() {
-            if child.alive {
+            let kept = child.exited.is_some() && !ends_leftovers(step.state, incarnation);
+            if child.alive && !kept {
                 step.effects.push(Effect::Signal { incarnation, signal: Signal::Kill });
             } else {
                 step.effects.push(Effect::Forget { incarnation });
