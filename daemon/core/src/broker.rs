@@ -326,6 +326,10 @@ impl Turn<'_, '_> {
             self.calls.note_end(worker);
             deliver::rouse_lead(self.step, worker);
         }
+        // What arrived while a worker was in its turn gives it another one.
+        for worker in std::mem::take(&mut self.step.settled) {
+            deliver::rouse(self.step, worker);
+        }
         for worker in std::mem::take(&mut self.step.started) {
             for call in self.calls.greeting(worker) {
                 let Some(Pending { want: Want::Welcome(claim), .. }) = self.calls.remove(call) else { continue };

@@ -55,6 +55,8 @@ pub struct Worker {
     pub stop: Option<Stop>,
     /// Its saved context.
     pub context: Option<Context>,
+    /// It was told to go on after it had settled, and has not shown since that it knows.
+    pub owed_turn: bool,
     /// Wall time from the first start.
     pub timeout_ms: Option<u64>,
     /// When that is over.
