@@ -44,7 +44,7 @@ pub fn check(state: &State) -> Result<(), Broken> {
         *active.entry((worker.tree, worker.owner)).or_default() += u32::from(!worker.has_ended());
         // Adoption moves a worker, never its budget: the ledger is checked against the original launcher, see below.
         *reserved.entry((worker.tree, worker.owner)).or_default() += 1 + worker.ledger.limit();
-        timers.extend(worker.next_timer().map(|at| (at, worker.id)));
+        timers.extend(worker.timers().into_iter().flatten().map(|at| (at, worker.id)));
     }
     if timers != state.timers {
         return Err("the timers are not those of the workers".into());

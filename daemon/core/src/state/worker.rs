@@ -240,8 +240,9 @@ impl Worker {
         }
     }
 
-    /// The next moment at which something must be done for it.
-    pub fn next_timer(&self) -> Option<Mono> {
+    /// The moments at which something must be done for it: for where it stands, and for its end. One never hides the other, for
+    /// a moment that is past stays until the worker moves on.
+    pub fn timers(&self) -> [Option<Mono>; 2] {
         let of_phase = match &self.phase {
             Phase::Starting(starting) => starting.again_at,
             Phase::ParkAsked { deadline, .. } => Some(*deadline),
@@ -263,6 +264,6 @@ impl Worker {
             None if self.has_ended() || matches!(self.phase, Phase::Finishing { .. }) => None,
             None => self.timeout_at,
         };
-        of_phase.into_iter().chain(of_stop).min()
+        [of_phase, of_stop.filter(|at| of_phase != Some(*at))]
     }
 }
