@@ -388,6 +388,9 @@ impl Turn<'_, '_> {
                 self.step.record(Event::SlotTaken { worker, epoch, grant, at_once });
                 if grant != Grant::Return {
                     self.step.spawn(worker);
+                } else if let Some(tree) = self.step.state.workers.get(&worker).map(|record| record.tree) {
+                    // It may have another call in which it goes on waiting.
+                    self.calls.stir((tree, Owner::Worker(worker)));
                 }
             }
             Decision::Lend(worker) => self.step.record(Event::SlotLent { worker }),
