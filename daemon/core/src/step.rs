@@ -121,9 +121,13 @@ pub fn spawn_of(state: &State, worker: WorkerId) -> Option<Spawn> {
     let Phase::Starting(starting) = &worker.phase else { return None };
     let tree = state.trees.get(&worker.tree)?;
     let wake = starting.wake.and_then(|last| {
+        // The start may be tried again when more has ended. What is not handed over has not ended yet for this process: it must
+        // not take its subtree for settled.
+        let later = u32::try_from(worker.outbox.items_after(last)).unwrap_or(u32::MAX);
+        let active_children = worker.active_children.saturating_add(later);
         Some(Wake {
-            settled: worker.active_children == 0,
-            active_children: worker.active_children,
+            settled: active_children == 0,
+            active_children,
             context: worker.context?,
             items: worker.outbox.items_to(last).filter_map(|(seq, child)| Some((seq, end_of(state, child)?))).collect(),
         })
