@@ -20,13 +20,14 @@ fn living(state: &State, incarnation: Incarnation) -> Option<&Worker> {
     state.workers.get(worker).filter(|worker| worker.epoch == incarnation.epoch && worker.has_process())
 }
 
-/// The process runs.
+/// The process runs: it was started, or a new supervisor has found it.
 pub fn spawned(step: &mut Step<'_>, incarnation: Incarnation, process: ProcessIdentity) {
     let Some(worker) = living(step.state, incarnation) else { return };
     if matches!(worker.phase, Phase::Starting(_)) {
         let worker = worker.id;
         step.record(Event::ProcessStarted { worker, process });
     }
+    signal_again(step, incarnation);
 }
 
 /// It could not be started. What may come back, and every wake, is tried again; the slot is kept meanwhile.
@@ -157,9 +158,8 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
             continue;
         }
         spawned(step, incarnation, child.process);
-        match child.exited {
-            Some(status) => exited(step, incarnation, status, child.alive),
-            None => signal_again(step, incarnation),
+        if let Some(status) = child.exited {
+            exited(step, incarnation, status, child.alive);
         }
     }
     let missing: Vec<_> = step
@@ -172,8 +172,8 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
     step.effects.extend(missing);
 }
 
-/// The signal of a stop may have been lost with the broker that had decided it.
-pub fn signal_again(step: &mut Step<'_>, incarnation: Incarnation) {
+/// The signal of a stop may have been lost with the broker that had decided it, or with the supervisor that was to send it.
+fn signal_again(step: &mut Step<'_>, incarnation: Incarnation) {
     let Some(worker) = living(step.state, incarnation) else { return };
     let kill = match (&worker.phase, worker.stop) {
         (_, Some(stop)) => stop.killed,
