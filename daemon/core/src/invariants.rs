@@ -20,6 +20,10 @@ pub fn check_tree(tree: &Tree) -> Result<(), Broken> {
     if lanes != tree.counts.live {
         return Err(format!("{}: lanes hold {lanes} slots and the tree {}", tree.id, tree.counts.live));
     }
+    let final_wakes: usize = tree.lanes.iter().map(|lane| lane.final_wakes).sum();
+    if final_wakes != tree.final_wakes.len() {
+        return Err(format!("{}: lanes have {final_wakes} final wakes and the tree {}", tree.id, tree.final_wakes.len()));
+    }
     if tree.counts.parking > tree.counts.live {
         return Err(format!("{}: more workers are parking than are live", tree.id));
     }

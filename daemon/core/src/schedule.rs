@@ -102,7 +102,7 @@ fn relieve(state: &State, tree: &Tree, room: bool, now: Mono) -> Option<Decision
         return None;
     }
     let over = tree.counts.live.saturating_sub(tree.settings.cap);
-    let wanting = wanting(tree.lanes.iter().filter(|lane| !lane.is_full())) + tree.final_wakes.len();
+    let wanting: usize = tree.lanes.iter().filter(|lane| !lane.is_full()).map(Lane::wanting).sum();
     let full = !tree.has_free_slot() || !room;
     let wanted = if over > 0 {
         over as usize
@@ -115,15 +115,13 @@ fn relieve(state: &State, tree: &Tree, room: bool, now: Mono) -> Option<Decision
         return victim(state, tree, tree.head(), now, |_| true);
     }
     // A full group is relieved by its own members only.
-    let tight = |(_, lane): &(usize, &Lane)| lane.is_full() && !lane.queue.is_empty() && lane.queue.len() > lane.parking as usize;
-    let (index, lane) = tree.lanes.iter().enumerate().find(tight)?;
-    let head = lane.queue.first().map(|(_, head)| *head);
-    victim(state, tree, head, now, |worker| Tree::lane_of(worker.group) == index)
+    let tight = |(_, lane): &(usize, &Lane)| lane.is_full() && lane.wanting() > lane.parking as usize;
+    tree.lanes.iter().enumerate().filter(tight).find_map(|(index, lane)| {
+        let head = lane.queue.first().map(|(_, head)| *head);
+        victim(state, tree, head, now, |worker| Tree::lane_of(worker.group) == index)
+    })
 }
 
-fn wanting<'a>(lanes: impl Iterator<Item = &'a Lane>) -> usize {
-    lanes.map(|lane| lane.queue.len()).sum()
-}
 
 /// An ancestor of the head, else whoever waits longest.
 fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: impl Fn(&Worker) -> bool) -> Option<Decision> {
@@ -151,26 +149,25 @@ fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: i
     Some(if blocked { Decision::Lend(worker.id) } else { Decision::AskPark(worker.id) })
 }
 
-/// Rule (e), for trees whose blocked waits keep their slot: every slot is held by one, and somebody wants a slot.
+/// Rule (e), for trees whose blocked waits keep their slot: somebody wants a slot, and all that hold one wait.
 fn deadlocked(state: &State, tree: &Tree, room: bool) -> Option<Decision> {
+    // Settled workers give their slots away where that helps, and `relieve` had nothing for them to do.
+    if tree.stuck.is_empty() || tree.counts.live as usize != tree.stuck.len() + tree.victims.len() {
+        return None;
+    }
+    let fail = |worker: &(Mono, WorkerId)| Decision::FailWait(worker.1);
     let full = !tree.has_free_slot() || !room;
-    let wanted = wanting(tree.lanes.iter()) + tree.final_wakes.len() > 0;
-    let held_by_waits = |live: u32, stuck: usize| live > 0 && stuck == live as usize;
-    let whole = full && held_by_waits(tree.counts.live, tree.stuck.len());
-    if wanted && whole {
-        return tree.stuck.last().map(|(_, worker)| Decision::FailWait(*worker));
+    let wanted = tree.lanes.iter().any(|lane| lane.wanting() > 0);
+    if full && wanted && tree.victims.is_empty() {
+        return tree.stuck.last().map(fail);
     }
     // The same inside of a full group.
-    let of_lane =
-        |index: usize| tree.stuck.iter().filter(move |(_, id)| state.workers.get(id).is_some_and(|w| Tree::lane_of(w.group) == index));
-    let tight = |(index, lane): &(usize, &Lane)| {
-        lane.is_full()
-            && !lane.queue.is_empty()
-            && tree.counts.live as usize == tree.stuck.len()
-            && held_by_waits(lane.live, of_lane(*index).count())
-    };
-    let (index, _) = tree.lanes.iter().enumerate().find(tight)?;
-    of_lane(index).next_back().map(|(_, worker)| Decision::FailWait(*worker))
+    let of_lane = |id, index| state.workers.get(id).is_some_and(|worker: &Worker| Tree::lane_of(worker.group) == index);
+    tree.lanes.iter().enumerate().filter(|(_, lane)| lane.is_full() && lane.wanting() > 0).find_map(|(index, lane)| {
+        let mut stuck = tree.stuck.iter().filter(|(_, id)| of_lane(id, index));
+        let held_by_waits = stuck.clone().count() == lane.live as usize;
+        if held_by_waits { stuck.next_back().map(fail) } else { None }
+    })
 }
 
 /// When an early wake becomes possible by the mere passing of time.

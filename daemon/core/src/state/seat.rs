@@ -108,6 +108,8 @@ impl State {
                 Seat::FinalWake(since) => tree.final_wakes.insert((since, id)),
                 Seat::EarlyWake(since) => tree.early_wakes.insert((since, id)),
             };
+            lane.final_wakes += usize::from(matches!(seat, Seat::FinalWake(_)));
+            lane.final_wakes -= usize::from(matches!(worker.seat, Seat::FinalWake(_)));
             worker.seat = seat;
         }
         let after = Standing { counts: counts_of(worker), timers: worker.timers() };
