@@ -55,7 +55,7 @@ pub fn decide(state: &State, rules: Rules, tree: &Tree, now: Mono) -> Option<Dec
 fn next_grant(state: &State, tree: &Tree, held: bool, now: Mono) -> Option<(WorkerId, Grant)> {
     // A process that is alive and waits to go on is no admission: a pause does not hold it.
     let wakes = || tree.final_wakes.iter().filter_map(|(_, id)| state.workers.get(id)).filter(|worker| !held || worker.is_lent());
-    let fits = |worker: &&Worker| worker.group.is_none() || !tree.lanes[Tree::lane_of(worker.group)].is_full();
+    let fits = |worker: &&Worker| fits(tree, worker);
     let grant = |worker: &Worker| (worker.id, if worker.is_lent() { Grant::Return } else { Grant::FinalWake });
     let first = wakes().find(fits);
     let head = if held { None } else { tree.head() };
@@ -65,9 +65,8 @@ fn next_grant(state: &State, tree: &Tree, held: bool, now: Mono) -> Option<(Work
         (None, Some(head)) => Some((head, Grant::Start)),
         (None, None) if held => None,
         (None, None) => {
-            let spare_since = tree.spare_since?;
-            let (ready, worker) = tree.early_wakes.iter().find(|(_, id)| state.workers.get(id).as_ref().is_some_and(fits))?;
-            (spare_since.max(*ready) + EARLY_WAKE_DWELL_MS <= now).then_some((*worker, Grant::EarlyWake))
+            let (at, worker) = early_wake(state, tree)?;
+            (at <= now).then_some((worker, Grant::EarlyWake))
         }
     }
 }
@@ -171,12 +170,20 @@ fn deadlocked(state: &State, tree: &Tree, room: bool) -> Option<Decision> {
 }
 
 /// When an early wake becomes possible by the mere passing of time.
-pub fn next_early_wake(tree: &Tree) -> Option<Mono> {
-    if tree.paused {
-        return None;
-    }
-    let (ready, _) = tree.early_wakes.first()?;
-    Some(tree.spare_since?.max(*ready) + EARLY_WAKE_DWELL_MS)
+pub fn next_early_wake(state: &State, tree: &Tree) -> Option<Mono> {
+    if tree.paused { None } else { early_wake(state, tree).map(|(at, _)| at) }
+}
+
+/// The next early wake, and when it has waited long enough: the first whose group has room.
+fn early_wake(state: &State, tree: &Tree) -> Option<(Mono, WorkerId)> {
+    let spare_since = tree.spare_since?;
+    let (ready, worker) = tree.early_wakes.iter().find(|(_, id)| state.workers.get(id).is_some_and(|worker| fits(tree, worker)))?;
+    Some((spare_since.max(*ready) + EARLY_WAKE_DWELL_MS, *worker))
+}
+
+/// Whether its group has room for it.
+fn fits(tree: &Tree, worker: &Worker) -> bool {
+    !tree.lanes[Tree::lane_of(worker.group)].is_full()
 }
 
 /// The trees in the order in which they are asked under a cap over all trees: who waited longest for a grant first.
