@@ -106,6 +106,12 @@ fn check_worker(state: &State, worker: &Worker) -> Result<(), Broken> {
     {
         return fail("it is parked with something to wake for and nobody knows (I9)");
     }
+    if let Phase::Parked { ready: Some(_), .. } = worker.phase
+        && worker.active_children > 0
+        && worker.outbox.is_empty()
+    {
+        return fail("it is to be woken for nothing: somebody else was told what it is owed (I10)");
+    }
     if matches!(worker.phase, Phase::Finishing { .. }) && worker.active_children == 0 {
         return fail("it waits for descendants that it does not have");
     }

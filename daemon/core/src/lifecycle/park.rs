@@ -33,10 +33,17 @@ pub fn park(step: &mut Step<'_>, call: CallId, caller: Caller, context: Context)
 /// Where nothing is, that was its last turn and its input is closed.
 pub fn settle(step: &mut Step<'_>, incarnation: Incarnation, context: Context) {
     let Some(worker) = speaking(step.state, incarnation) else { return };
-    if worker.phase != Phase::Running || worker.stop.is_some() {
+    let id = worker.id;
+    if worker.stop.is_some() {
         return;
     }
-    let id = worker.id;
+    // A client in the background may still wait; the worker itself does not, whatever that client made it look like.
+    if worker.is_lent() {
+        step.record(Event::SlotRetaken { worker: id });
+    } else if matches!(worker.phase, Phase::Blocked { .. }) {
+        step.record(Event::WaitOver { worker: id });
+    }
+    let Some(worker) = speaking(step.state, incarnation).filter(|worker| worker.phase == Phase::Running) else { return };
     if worker.owed_turn {
         // It cannot have read what it was told last: it settled before.
         step.effects.extend(delivery_of(step.state, id));
