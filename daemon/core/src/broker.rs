@@ -315,7 +315,7 @@ impl Turn<'_, '_> {
                 self.note_ends();
             }
             let answered = self.answer();
-            let quiet = self.step.ended.is_empty() && self.step.touched.is_empty();
+            let quiet = self.step.ended.is_empty() && self.step.touched.is_empty() && !self.calls.is_stirred();
             if (!answered && quiet) || self.step.fault.is_some() {
                 return;
             }

@@ -210,6 +210,11 @@ impl Calls {
         self.stirred.insert(asker);
     }
 
+    /// Whether there are askers to look at again.
+    pub fn is_stirred(&self) -> bool {
+        !self.stirred.is_empty()
+    }
+
     /// Askers to look at again.
     pub fn take_stirred(&mut self) -> BTreeSet<Asker> {
         std::mem::take(&mut self.stirred)
