@@ -230,6 +230,11 @@ impl Calls {
         self.greeting.remove(&worker).unwrap_or_default().into_iter().collect()
     }
 
+    /// All that wait.
+    pub fn all(&self) -> Vec<CallId> {
+        self.calls.keys().copied().collect()
+    }
+
     /// The calls that wait for the daemon to be drained.
     pub fn draining(&self) -> Vec<CallId> {
         self.calls.iter().filter(|(_, pending)| matches!(pending.want, Want::Drained { .. })).map(|(call, _)| *call).collect()

@@ -6,7 +6,7 @@ use roost_proto::id::{Epoch, TreeId, WorkerId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 
-use crate::event::{AcceptedTask, Event, Grant, JobAccepted, Owner, Record, TreeOpened};
+use crate::event::{AcceptedTask, Event, Grant, JobAccepted, Owner, Record, StopCause, TreeOpened};
 use crate::limits::SETTLE_TO_EXIT_MS;
 use crate::state::budget::Ledger;
 use crate::state::outbox::Outbox;
@@ -256,7 +256,7 @@ impl State {
     fn ended(&mut self, id: WorkerId, outcome: &Outcome, at: Now) -> Applied {
         let mut lead = None;
         self.on_worker(id, at, |w| {
-            lead = Some((w.tree, w.owner));
+            lead = Some((w.tree, w.owner, w.stop.is_some_and(|stop| stop.cause == StopCause::Operator)));
             w.ended_at = Some(at);
             w.outbox = Outbox::default();
             w.answered = Answered::default();
@@ -265,8 +265,9 @@ impl State {
                 alone && matches!(phase, Phase::Gone { .. } | Phase::Finishing { .. })
             })
         })?;
-        let (tree, owner) = lead.ok_or("it has no lead")?;
-        let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed));
+        let (tree, owner, by_operator) = lead.ok_or("it has no lead")?;
+        // A lead that stopped its child, or ends with it, needs no word of it.
+        let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed)) && !by_operator;
         self.on_lead(tree, owner, at, |lead| {
             *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
             if !silent {
@@ -387,6 +388,7 @@ fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, depth: u32, at
         job: job.job,
         task_index: index,
         execution: task.execution,
+        foreground: job.foreground,
         depth,
         group: task.group,
         ledger: Ledger::new(task.allowance),
@@ -464,7 +466,9 @@ impl Worker {
 
     fn start_retried(&mut self, epoch: Epoch) -> Applied {
         let newest = self.outbox.last_seq();
-        let Phase::Starting(Starting { wake, again_at: again @ Some(_), .. }) = &mut self.phase else { return Err("no further try is due") };
+        let Phase::Starting(Starting { wake, again_at: again @ Some(_), .. }) = &mut self.phase else {
+            return Err("no further try is due");
+        };
         if epoch.0 != self.epoch.0 + 1 {
             return Err("its incarnations are out of order");
         }
