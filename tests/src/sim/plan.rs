@@ -8,6 +8,8 @@ pub(crate) enum Op {
     Launch { tasks: u64, foreground: bool },
     Wait { which: Which, timeout_ms: Option<u64> },
     Read { nth: usize, wait: bool },
+    /// Wait for a child in the background, and go on.
+    Background { nth: usize },
     Stop { nth: usize },
     /// Stop somebody whom it does not own.
     Foreign,
@@ -157,7 +159,7 @@ impl Plan {
 
     fn middle(&self, rng: &mut Rng) -> Op {
         let nth = rng.index(4);
-        match rng.below(if self.tidy { 6 } else { 10 }) {
+        match rng.below(if self.tidy { 6 } else { 12 }) {
             0 => Op::Park,
             1 => Op::Wait { which: Which::Any, timeout_ms: None },
             2 => Op::Wait { which: Which::Nth(nth), timeout_ms: None },
@@ -166,6 +168,7 @@ impl Plan {
             5 => Op::CapAsWorker,
             6 => Op::Wait { which: Which::All, timeout_ms: Some(rng.below(3_000)) },
             7 => Op::Wait { which: Which::Any, timeout_ms: Some(rng.below(100)) },
+            8 | 9 => Op::Background { nth },
             _ => Op::Stop { nth },
         }
     }
@@ -191,7 +194,7 @@ impl Plan {
         ops.push(Op::Gather(Gather::Wait));
         ops.push(Op::Close { now: !self.tidy && rng.chance(300) });
         // A root cannot park, and what only workers are refused is its right.
-        ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker));
+        ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker | Op::Background { .. }));
         ops
     }
 }
