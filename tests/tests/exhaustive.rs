@@ -64,7 +64,14 @@ fn cases() -> Vec<Case> {
         r0.20: launch 2, background 0, gather-wait
         r0.20.0: wait-all
         r0.20.1: wait-all";
+    // The case of docs/adr/0003: back from its first wait, r0.20 holds the only slot and waits for r0.20.0, which is parked and ready.
+    let press = "r0: open, launch 1, gather-wait
+        r0.20: launch 2, wait-any, gather-wait
+        r0.20.0: launch 1, gather-park
+        r0.20.1: wait-all
+        r0.20.0.0: wait-all";
     let mut all = vec![
+        of("a wait for any above a park", 1, press, CRASH),
         of("a chain of waits", 1, CHAIN_WAIT, CRASH),
         of("a chain of parks", 1, leaf_chain, CRASH),
         of("a chain of settles", 1, settle_chain, CRASH),

@@ -206,7 +206,7 @@ impl World {
         let Some(op) = script.op().cloned() else { return self.end(who) };
         let ask = match op {
             Op::Launch { tasks, foreground } => {
-                let from = script.at.requests as usize * 20;
+                let from = script.at.pc * 20;
                 let names = (0..usize::try_from(tasks).unwrap_or(1)).map(|n| script.child_name(from + n)).collect();
                 Some(Ask::Launch { names, foreground })
             }

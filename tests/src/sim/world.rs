@@ -254,6 +254,12 @@ impl World {
         Ok(())
     }
 
+    /// What the steps recorded becomes durable, and nobody hears of it.
+    pub(crate) fn commit_and_forget(&mut self) -> Checked {
+        self.held.clear();
+        self.commit()
+    }
+
     fn release(&mut self, effect: Effect) -> Checked {
         if let Some(order) = Order::of(&effect) {
             self.supervisor.orders.push_back(order);
