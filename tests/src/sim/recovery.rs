@@ -16,7 +16,7 @@ const ACTIONS: u64 = 4_000;
 /// What a run came to, by names: ids depend on the order of things.
 #[derive(Debug, PartialEq, Eq)]
 struct Result {
-    /// How each worker ended, what it was given, what it had left, and the names of whose ends its lead was told or not.
+    /// How each worker ended, its budget, and what it reserved of it.
     workers: BTreeMap<String, (Outcome, u64, u64)>,
     /// What each root was told of.
     told: BTreeMap<String, Vec<String>>,
@@ -77,13 +77,14 @@ fn play(seed: u64, cut: Option<(u64, bool)>) -> Checked<(Result, u64)> {
 }
 
 fn result(world: &World) -> Result {
-    let state = world.state();
-    let workers = state.workers.values().filter_map(|worker| {
-        let known = world.model.workers.get(&worker.id)?;
-        Some((worker.name.to_string(), (known.outcome.clone()?, worker.ledger.limit(), worker.ledger.remaining())))
+    // From the model: the state may have forgotten closed trees by now.
+    let workers = world.model.workers.iter().filter_map(|(id, known)| {
+        let (limit, reserved) = world.model.ledger(*id);
+        Some((known.name.clone(), (known.outcome.clone()?, limit, reserved)))
     });
     let told = world.roots.iter().map(|root| {
-        let mut names: Vec<String> = root.at.known.iter().filter_map(|id| state.workers.get(id)).map(|worker| worker.name.to_string()).collect();
+        let known = root.at.known.iter().filter_map(|id| world.model.workers.get(id));
+        let mut names: Vec<String> = known.map(|worker| worker.name.clone()).collect();
         names.sort();
         (root.name.clone(), names)
     });
