@@ -127,7 +127,6 @@ fn relieve(state: &State, tree: &Tree, room: bool, held: bool, now: Mono) -> Opt
     })
 }
 
-
 /// An ancestor of the head, else whoever waits longest.
 fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: impl Fn(&Worker) -> bool) -> Option<Decision> {
     let can = |worker: &&Worker| match &worker.phase {

@@ -51,7 +51,10 @@ impl World {
     /// Whether the next thing of this client is its end.
     pub(crate) fn is_ending(&self, who: Who) -> bool {
         let Who::Proc(incarnation) = who else { return false };
-        self.supervisor.procs.get(&incarnation).is_some_and(|proc| proc.script.mode == Mode::Leaving || (proc.termed && !proc.program.stubborn))
+        self.supervisor
+            .procs
+            .get(&incarnation)
+            .is_some_and(|proc| proc.script.mode == Mode::Leaving || (proc.termed && !proc.program.stubborn))
     }
 
     pub(crate) fn act(&mut self, who: Who, choice: u8) -> Checked {
@@ -210,7 +213,9 @@ impl World {
                 let names = (0..usize::try_from(tasks).unwrap_or(1)).map(|n| script.child_name(from + n)).collect();
                 Some(Ask::Launch { names, foreground })
             }
-            Op::Wait { which: Which::Nth(nth), timeout_ms } => child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms }),
+            Op::Wait { which: Which::Nth(nth), timeout_ms } => {
+                child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms })
+            }
             Op::Wait { which, timeout_ms } => Some(Ask::Wait { names: Vec::new(), any: which == Which::Any, timeout_ms }),
             Op::Read { nth, wait } => child(nth).map(|name| Ask::Read { name, wait }),
             Op::Background { nth } => match child(nth) {
@@ -361,7 +366,8 @@ impl World {
                 let gather = self.script(who).and_then(|script| script.op().cloned());
                 let Some(script) = self.script_mut(who) else { return Ok(()) };
                 // What was delivered and whose acknowledgement was lost is still owed: such a worker knows by the item's number.
-                let speaks = script.ops.contains(&Op::Gather(Gather::Settle)) || script.ops.iter().any(|op| matches!(op, Op::Background { .. }));
+                let speaks =
+                    script.ops.contains(&Op::Gather(Gather::Settle)) || script.ops.iter().any(|op| matches!(op, Op::Background { .. }));
                 for end in &ends {
                     // A repeat of the same request is the same telling: it is taken in once, because it is answered once.
                     if !script.learn(end.worker) && names.is_empty() && !speaks {

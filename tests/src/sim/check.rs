@@ -222,4 +222,3 @@ pub(crate) fn knows_all(world: &World, who: Who) -> Checked {
     }
     Ok(())
 }
-

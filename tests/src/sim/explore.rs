@@ -69,8 +69,7 @@ struct Search {
 pub fn explore(case: &Case, states_max: usize) -> Checked<Explored> {
     let mut world = world_of(case)?;
     settle(&mut world)?;
-    let mut search =
-        Search { known: BTreeMap::new(), from: Vec::new(), by: Vec::new(), ends: Vec::new(), transitions: 0, states_max };
+    let mut search = Search { known: BTreeMap::new(), from: Vec::new(), by: Vec::new(), ends: Vec::new(), transitions: 0, states_max };
     let (first, _) = search.index(&world, case.faults, None);
     let mut open = vec![(first, world, case.faults)];
     while let Some((at, world, faults)) = open.pop() {

@@ -5,12 +5,25 @@ use super::rng::Rng;
 /// One thing that a client does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
-    Launch { tasks: u64, foreground: bool },
-    Wait { which: Which, timeout_ms: Option<u64> },
-    Read { nth: usize, wait: bool },
+    Launch {
+        tasks: u64,
+        foreground: bool,
+    },
+    Wait {
+        which: Which,
+        timeout_ms: Option<u64>,
+    },
+    Read {
+        nth: usize,
+        wait: bool,
+    },
     /// Wait for a child in the background, and go on.
-    Background { nth: usize },
-    Stop { nth: usize },
+    Background {
+        nth: usize,
+    },
+    Stop {
+        nth: usize,
+    },
     /// Stop somebody whom it does not own.
     Foreign,
     /// Try to change the cap as a worker.
@@ -23,7 +36,9 @@ pub(crate) enum Op {
     Pause(bool),
     Interrupt,
     /// Ends the work and the tree.
-    Close { now: bool },
+    Close {
+        now: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,6 +124,11 @@ impl Plan {
     /// The program of a worker.
     pub(crate) fn of(&self, name: &str) -> Program {
         if let Some(program) = self.fixed.get(name) {
+            return program.clone();
+        }
+        // Where everybody is written down, `name/*` is every child of that name and `*` whoever is left.
+        let parent = name.rsplit_once('.').map_or("*", |(parent, _)| parent);
+        if let Some(program) = self.fixed.get(&format!("{parent}/*")).or_else(|| self.fixed.get("*")) {
             return program.clone();
         }
         let mut rng = Rng::of(self.seed, name);

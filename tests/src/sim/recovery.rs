@@ -37,7 +37,8 @@ pub fn cut_everywhere(seed: u64) -> Checked<Cuts> {
     let mut cuts = Cuts { runs: 0, workers: uncut.workers.len() };
     for commit in 0..commits {
         for durable in [false, true] {
-            let (cut, _) = play(seed, Some((commit, durable))).map_err(|why| format!("cut at commit {commit}, durable {durable}: {why}"))?;
+            let (cut, _) =
+                play(seed, Some((commit, durable))).map_err(|why| format!("cut at commit {commit}, durable {durable}: {why}"))?;
             if cut != uncut {
                 return Err(format!("cut at commit {commit}, durable {durable}: {}", difference(&cut, &uncut)));
             }
