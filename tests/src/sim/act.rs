@@ -405,10 +405,8 @@ impl World {
                     script.learn(end.worker);
                 });
             }
-            (Ask::Read { .. }, Reply::Result(end)) => {
-                if owned.contains(&end.worker) {
-                    script.learn(end.worker);
-                }
+            (Ask::Read { .. }, Reply::Result(end)) if owned.contains(&end.worker) => {
+                script.learn(end.worker);
             }
             (Ask::Stop { foreign: true, names }, Reply::Stopped(_)) => {
                 return Err(format!("{} stopped {names:?}, whom it does not own (I12)", script.name));

@@ -255,7 +255,15 @@ impl Table {
                 names.into_iter().map(|(name, before)| if before { format!("{name}(settled)") } else { name }).collect()
             }
             Reply::Interrupted { stopped, .. } | Reply::Closed { stopped } => vec![stopped.to_string()],
-            other => return Err(format!("the answer is {other:?}")),
+            other @ (Reply::Welcome { .. }
+            | Reply::Opened { .. }
+            | Reply::StillActive { .. }
+            | Reply::Status { .. }
+            | Reply::Counts(_)
+            | Reply::Cap(_)
+            | Reply::Paused(_)
+            | Reply::Parked
+            | Reply::Drained { .. }) => return Err(format!("the answer is {other:?}")),
         };
         if got == expected { Ok(()) } else { Err(format!("{name} was told {got:?}")) }
     }
