@@ -327,6 +327,11 @@ impl Turn<'_, '_> {
             self.calls.note_end(worker);
             deliver::rouse_lead(self.step, worker);
         }
+        // What a client of a process that is no more still waits for must not be told to it: it is owed to the next process.
+        for (worker, rejection) in std::mem::take(&mut self.step.left) {
+            let Some(tree) = self.step.state.workers.get(&worker).map(|record| record.tree) else { continue };
+            self.calls.refuse_all((tree, Owner::Worker(worker)), &rejection);
+        }
         // What arrived while a worker was in its turn gives it another one.
         for worker in std::mem::take(&mut self.step.settled) {
             deliver::rouse(self.step, worker);

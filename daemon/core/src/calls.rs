@@ -165,6 +165,16 @@ impl Calls {
         }
     }
 
+    /// Nothing that this asker waits for can be told to it any more, whether it is there or not.
+    pub fn refuse_all(&mut self, asker: Asker, rejection: &Rejection) {
+        for call in self.by_asker.get(&asker).cloned().unwrap_or_default() {
+            if let Some(pending) = self.calls.get_mut(&call) {
+                pending.over = Some(Over::Refused(rejection.clone()));
+                self.over.insert(call);
+            }
+        }
+    }
+
     /// The time of these calls is over.
     pub fn note_time(&mut self, now: Mono) {
         while let Some((at, call)) = self.deadlines.first().copied()
