@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use roost_tests::real::{Home, Tree, by_name};
+use roost_tests::real::{Home, Tree, by_name, is_up};
 use serde_json::json;
 
 fn running(tree: &Tree<'_>) -> usize {
-    tree.status()["workers"].as_array().unwrap().iter().filter(|worker| worker["state"] == "running").count()
+    tree.status()["workers"].as_array().unwrap().iter().filter(|worker| is_up(worker)).count()
 }
 
 // B20.
