@@ -55,14 +55,15 @@ impl Bench {
             name: Some(name.into()),
             stem: String::new(),
             token: Token::new([2; 16]),
-            allowance: Allowance::Exactly(3),
+            allowance: Allowance::Exactly(if name == "parent" { 3 } else { 0 }),
             group: None,
             timeout_ms: None,
         };
         let launch =
             Launch { request_id: name.into(), digest: Digest(0), tasks: vec![task], foreground: false, attended, generation: None };
         let (_, stepped) = self.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
-        let spawn = stepped.effects.iter().find_map(|effect| if let Effect::Spawn(spawn) = effect { Some(spawn.incarnation) } else { None });
+        let spawn =
+            stepped.effects.iter().find_map(|effect| if let Effect::Spawn(spawn) = effect { Some(spawn.incarnation) } else { None });
         let incarnation = spawn.expect("a slot is free");
         let pid = u32::try_from(incarnation.execution.0).expect("small") + 100;
         self.step(Command::Spawned { incarnation, process: ProcessIdentity { pid, start_ticks: 1 } });
@@ -81,15 +82,15 @@ impl Bench {
 }
 
 fn refusal(stepped: &Stepped, of: CallId) -> Option<&Rejection> {
-    stepped.effects.iter().find_map(|effect| {
-        if let Effect::Refuse { call, rejection } = effect { (*call == of).then_some(rejection) } else { None }
-    })
+    stepped.effects.iter().find_map(
+        |effect| {
+            if let Effect::Refuse { call, rejection } = effect { (*call == of).then_some(rejection) } else { None }
+        },
+    )
 }
 
 fn reply(stepped: &Stepped, of: CallId) -> Option<&Reply> {
-    stepped.effects.iter().find_map(|effect| {
-        if let Effect::Reply { call, reply } = effect { (*call == of).then_some(reply) } else { None }
-    })
+    stepped.effects.iter().find_map(|effect| if let Effect::Reply { call, reply } = effect { (*call == of).then_some(reply) } else { None })
 }
 
 #[test]
@@ -138,7 +139,8 @@ fn an_interrupt_reaches_what_the_tree_says() {
         let (call, stepped) = bench.ask(|call| Command::Interrupt { call, caller: Caller::Root(TREE), no_wait: true });
         let Some(Reply::Interrupted { stopped, .. }) = reply(&stepped, call) else { panic!("{scope:?}: {stepped:?}") };
         assert_eq!(*stopped, expected, "{scope:?}");
-        let signalled = stepped.effects.iter().any(|effect| matches!(effect, Effect::Signal { incarnation, .. } if *incarnation == attended));
+        let signalled =
+            stepped.effects.iter().any(|effect| matches!(effect, Effect::Signal { incarnation, .. } if *incarnation == attended));
         assert_eq!(signalled, expected > 0, "{scope:?}");
     }
 }
