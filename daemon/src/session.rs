@@ -14,6 +14,7 @@ use roost_proto::rpc::ErrorObject;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
+pub mod line;
 pub mod translate;
 
 mod accept;

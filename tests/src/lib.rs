@@ -1,2 +1,3 @@
 //! Being written.
+pub mod decoders;
 pub mod real;

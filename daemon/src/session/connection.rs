@@ -13,9 +13,6 @@ use roost_proto::message::launch::Launch;
 use roost_proto::message::session::Hello;
 use roost_proto::message::tree::{Attach, Open};
 use roost_proto::rpc::{Call, ErrorKind, ErrorObject};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -25,7 +22,7 @@ use tracing::debug;
 use super::output::{Close, Output};
 use super::{
     Bounds, CALLS_PER_CONNECTION_MAX, CWD_WITHIN, ConnectionId, FromSession, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, OUTGOING_MAX, call_of,
-    peer, translate,
+    line, peer, translate,
 };
 
 const CHUNK_BYTES: usize = 32 << 10;
@@ -87,7 +84,7 @@ impl Connection {
         }
         // A peer that never pauses must not starve the driver, which runs on the same thread.
         tokio::task::coop::consume_budget().await;
-        match self.lines.next_line().map(|line| line.map(read_call)) {
+        match self.lines.next_line().map(|line| line.map(line::read)) {
             Ok(Some(Ok(call))) => {
                 self.unfinished = 0;
                 self.call(call).await
@@ -159,27 +156,13 @@ impl Connection {
     async fn translate(&mut self, number: CallId, call: Call) -> Result<Result<FromSession, ErrorObject>, Close> {
         let Call { method, params, jsonrpc: _, id: _ } = call;
         debug!(call = number.0, method = translate::known(&method).unwrap_or("(unknown)"), "called");
-        let Some(caller) = self.output.caller() else {
-            let lineage = || self.pid.map(peer::lineage).unwrap_or_default();
-            return Ok(if method == Hello::METHOD {
-                translate::hello(number, params.as_deref(), lineage)
-            } else {
-                let hint = format!("the first call of a connection is `{}`", Hello::METHOD);
-                Err(ErrorObject::new(ErrorKind::HelloFirst, "nobody has said hello on this connection", Some(hint)))
-            });
-        };
-        if method == Hello::METHOD {
-            return Ok(Err(ErrorObject::new(
-                ErrorKind::InvalidRequest,
-                "this connection has said hello already",
-                Some("open another connection to speak for somebody else".into()),
-            )));
-        }
-        if method != Launch::METHOD {
-            return Ok(translate::request(number, caller, &method, params.as_deref()));
+        let (caller, pid) = (self.output.caller(), self.pid);
+        let lineage = move || pid.map(peer::lineage).unwrap_or_default();
+        if caller.is_none() || method != Launch::METHOD {
+            return Ok(line::understand(number, caller, &method, params.as_deref(), lineage));
         }
         // A launch is large, and looks at directories, which may lie on a file system that does not answer.
-        let work = tokio::task::spawn_blocking(move || translate::request(number, caller, &method, params.as_deref()));
+        let work = tokio::task::spawn_blocking(move || line::understand(number, caller, &method, params.as_deref(), lineage));
         let done = self.output.meanwhile(&self.stream, timeout(CWD_WITHIN, work)).await?;
         Ok(match done {
             Ok(Ok(translated)) => translated,
@@ -255,32 +238,4 @@ impl HangUp {
         }
         Ok(())
     }
-}
-
-/// A line that is no call.
-struct Unreadable {
-    id: Option<u64>,
-    error: ErrorObject,
-}
-
-fn read_call(line: &[u8]) -> Result<Call, Unreadable> {
-    let unreadable = |id, kind, message: String| Unreadable { id, error: ErrorObject::new(kind, message, None) };
-    let text = std::str::from_utf8(line).map_err(|error| unreadable(None, ErrorKind::Parse, format!("the line is not UTF-8: {error}")))?;
-    serde_json::from_str(text).map_err(|error| {
-        // What does not fit may be in front of what is no JSON at all.
-        match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(IgnoredAny) => unreadable(id_of(text), ErrorKind::InvalidRequest, format!("the line is no JSON-RPC 2.0 call: {error}")),
-            Err(error) => unreadable(None, ErrorKind::Parse, format!("the line is not JSON: {error}")),
-        }
-    })
-}
-
-/// The id of a call that cannot be read otherwise.
-fn id_of(text: &str) -> Option<u64> {
-    #[derive(Deserialize)]
-    struct Identified<'a> {
-        #[serde(borrow)]
-        id: &'a RawValue,
-    }
-    serde_json::from_str::<Identified<'_>>(text).ok()?.id.get().parse().ok()
 }
