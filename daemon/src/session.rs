@@ -19,6 +19,7 @@ pub mod translate;
 
 mod accept;
 mod connection;
+mod envelope;
 mod output;
 mod peer;
 #[cfg(test)]

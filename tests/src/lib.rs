@@ -1,3 +1,5 @@
-//! Being written.
+//! Support for the tests of Roost: what decoders must keep, the simulated world around the core, and real processes.
+
 pub mod decoders;
 pub mod real;
+pub mod sim;

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::debug;
 
+use super::envelope::read_call;
 use super::output::{Close, Output};
 use super::{
     Bounds, CALLS_PER_CONNECTION_MAX, CWD_WITHIN, ConnectionId, FromSession, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, OUTGOING_MAX, call_of,
