@@ -187,7 +187,7 @@ pub enum Reply {
     },
     /// To `Count`.
     Counts(TreeCounts),
-    /// To `Stop`: name, and whether this or an earlier stop ended it.
+    /// To `Stop`: name, and whether it was active and is stopped now.
     Stopped(Vec<(String, bool)>),
     /// To `Interrupt`.
     Interrupted {
