@@ -6,11 +6,11 @@ use std::fs;
 use std::path::Path;
 
 use roost_core::command::{CallId, Caller};
+use roost_core::event::Record;
 use roost_proto::frame::Lines;
 use roost_proto::id::{Epoch, TreeId, WorkerId};
 use roost_proto::link::{Decoder, ToBroker, ToSupervisor, encode};
 use roost_proto::rpc::{Answer, ErrorObject, Version};
-use roost_core::event::Record;
 use roostd::journal::{Journal, OpenError};
 use roostd::session::line;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub fn frame(bytes: &[u8]) {
 
 /// Every line is a call or is refused, for whoever says it; a refusal fits on one line and obeys no terminal.
 pub fn rpc(line: &[u8]) {
-    let call = match line::read(line) {
+    let call = match line::read_call(line) {
         Ok(call) => call,
         Err(unreadable) => return refusal(&unreadable.error),
     };
