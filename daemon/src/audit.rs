@@ -182,7 +182,13 @@ mod tests {
         let state = State::default();
         let hello = |call| Command::Hello {
             call: CallId(call),
-            claim: Some(Claim { tree: TreeId(1), worker: None, token: roost_proto::id::Token::new([0; 16]), epoch: None, lineage: vec![7] }),
+            claim: Some(Claim {
+                tree: TreeId(1),
+                worker: None,
+                token: roost_proto::id::Token::new([0; 16]),
+                epoch: None,
+                lineage: vec![7],
+            }),
         };
         for call in 0..3 {
             audit.asks(&state, &hello(call));

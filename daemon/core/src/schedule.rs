@@ -121,7 +121,6 @@ fn relieve(state: &State, tree: &Tree, room: bool, now: Mono) -> Option<Decision
     })
 }
 
-
 /// An ancestor of the head, else whoever waits longest.
 fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: impl Fn(&Worker) -> bool) -> Option<Decision> {
     let can = |worker: &&Worker| match &worker.phase {

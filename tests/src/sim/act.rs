@@ -185,7 +185,9 @@ impl World {
                 let names = (0..usize::try_from(tasks).unwrap_or(1)).map(|n| script.child_name(from + n)).collect();
                 Some(Ask::Launch { names, foreground })
             }
-            Op::Wait { which: Which::Nth(nth), timeout_ms } => child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms }),
+            Op::Wait { which: Which::Nth(nth), timeout_ms } => {
+                child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms })
+            }
             Op::Wait { which, timeout_ms } => Some(Ask::Wait { names: Vec::new(), any: which == Which::Any, timeout_ms }),
             Op::Read { nth, wait } => child(nth).map(|name| Ask::Read { name, wait }),
             Op::Stop { nth } => child(nth).map(|name| Ask::Stop { names: vec![name], foreign: false }),

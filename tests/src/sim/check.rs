@@ -34,7 +34,8 @@ pub(crate) fn step(world: &World, outcome: &Stepped, before: &BTreeMap<TreeId, u
     {
         return Err(format!("the next deadline {} is not in the future: the driver would spin", at.0));
     }
-    let refused = outcome.effects.iter().find_map(|effect| if let Effect::Refuse { rejection, .. } = effect { Some(rejection) } else { None });
+    let refused =
+        outcome.effects.iter().find_map(|effect| if let Effect::Refuse { rejection, .. } = effect { Some(rejection) } else { None });
     if let Some(rejection) = refused {
         // In a moment in which everything due was done before, a refusal is all that a refused command comes to.
         let own = !matches!(rejection, Rejection::Deadlock | Rejection::StaleEpoch { .. } | Rejection::Parked | Rejection::UnknownIdentity);
@@ -225,4 +226,3 @@ pub(crate) fn knows_all(world: &World, who: Who) -> Checked {
     }
     Ok(())
 }
-

@@ -202,9 +202,7 @@ impl Supervisor {
                     Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: proc.leftovers }
                 }
             }
-            None if self.started.contains(&incarnation) => {
-                Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: false }
-            }
+            None if self.started.contains(&incarnation) => Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: false },
             None => Command::NeverStarted { incarnation },
         };
         self.reports.push_back(report);

@@ -5,10 +5,21 @@ use super::rng::Rng;
 /// One thing that a client does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
-    Launch { tasks: u64, foreground: bool },
-    Wait { which: Which, timeout_ms: Option<u64> },
-    Read { nth: usize, wait: bool },
-    Stop { nth: usize },
+    Launch {
+        tasks: u64,
+        foreground: bool,
+    },
+    Wait {
+        which: Which,
+        timeout_ms: Option<u64>,
+    },
+    Read {
+        nth: usize,
+        wait: bool,
+    },
+    Stop {
+        nth: usize,
+    },
     /// Stop somebody whom it does not own.
     Foreign,
     /// Try to change the cap as a worker.
@@ -21,7 +32,9 @@ pub(crate) enum Op {
     Pause(bool),
     Interrupt,
     /// Ends the work and the tree.
-    Close { now: bool },
+    Close {
+        now: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -118,7 +118,9 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
         _ => {
             let waits = |who: &Who| {
                 let call = world.script(*who).and_then(|script| script.call.as_ref());
-                call.is_some_and(|call| matches!(call.ask, Ask::Wait { .. } | Ask::Read { wait: true, .. }) && !world.answers.contains_key(&call.id))
+                call.is_some_and(|call| {
+                    matches!(call.ask, Ask::Wait { .. } | Ask::Read { wait: true, .. }) && !world.answers.contains_key(&call.id)
+                })
             };
             let procs = world.procs().map(|(incarnation, _)| Who::Proc(incarnation));
             let waiting: Vec<Who> = procs.filter(waits).collect();
@@ -130,8 +132,9 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
 /// How everybody stands, for a failure.
 pub(crate) fn standing(world: &World) -> String {
     let workers = world.state().workers.values().filter(|worker| !worker.has_ended());
-    let workers: Vec<String> =
-        workers.map(|worker| format!("{} {:?} slot {} active {}", worker.name, worker.phase, worker.slot, worker.active_children)).collect();
+    let workers: Vec<String> = workers
+        .map(|worker| format!("{} {:?} slot {} active {}", worker.name, worker.phase, worker.slot, worker.active_children))
+        .collect();
     let procs = world.procs().map(|(incarnation, proc)| (incarnation, &proc.script));
     let scripts: Vec<String> = world
         .roots

@@ -41,16 +41,31 @@ pub(crate) struct Call {
 pub(crate) enum Ask {
     Hello,
     Open,
-    Launch { names: Vec<String>, foreground: bool },
+    Launch {
+        names: Vec<String>,
+        foreground: bool,
+    },
     /// Names; none for all whose end was not told.
-    Wait { names: Vec<String>, any: bool, timeout_ms: Option<u64> },
-    Read { name: String, wait: bool },
-    Stop { names: Vec<String>, foreign: bool },
+    Wait {
+        names: Vec<String>,
+        any: bool,
+        timeout_ms: Option<u64>,
+    },
+    Read {
+        name: String,
+        wait: bool,
+    },
+    Stop {
+        names: Vec<String>,
+        foreign: bool,
+    },
     Cap(u32),
     Park,
     Pause(bool),
     Interrupt,
-    Close { now: bool },
+    Close {
+        now: bool,
+    },
 }
 
 /// Where a worker that speaks the protocol stands.

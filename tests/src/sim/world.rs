@@ -167,7 +167,9 @@ impl World {
             actions.extend((0..self.choices(who)).map(|choice| Action::Act(who, choice)));
         }
         let left = self.procs().filter(|(_, proc)| !proc.main && proc.leftovers && proc.end_leftovers);
-        actions.extend(left.filter(|(incarnation, _)| self.supervisor.holds(*incarnation)).map(|(incarnation, _)| Action::Emptied(incarnation)));
+        actions.extend(
+            left.filter(|(incarnation, _)| self.supervisor.holds(*incarnation)).map(|(incarnation, _)| Action::Emptied(incarnation)),
+        );
         actions
     }
 
@@ -420,7 +422,10 @@ impl World {
     pub(crate) fn is_over(&self) -> bool {
         let roots = self.roots.iter().all(|root| root.op().is_none() && root.call.is_none());
         let kept = |proc: &Proc| !proc.main && !proc.end_leftovers;
-        roots && self.link_is_silent() && self.state().workers.values().all(|worker| worker.has_ended()) && self.procs().all(|(_, proc)| kept(proc))
+        roots
+            && self.link_is_silent()
+            && self.state().workers.values().all(|worker| worker.has_ended())
+            && self.procs().all(|(_, proc)| kept(proc))
     }
 
     /// The processes that a settled mode says nothing of: for choosing whom to crash.

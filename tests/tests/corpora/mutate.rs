@@ -36,7 +36,21 @@ impl Mutator {
 
     fn change(&mut self, bytes: &mut Vec<u8>, other: &[u8]) {
         const LIVELY: [&[u8]; 16] = [
-            b"\n", b"\r\n", b"\0", b"\"", b"\\", b"{", b"}", b"[", b"]", b",", b"\xff\xfe", b"\x1b[2J", b"\\u0007", b"\\ud83d", b"-1e999",
+            b"\n",
+            b"\r\n",
+            b"\0",
+            b"\"",
+            b"\\",
+            b"{",
+            b"}",
+            b"[",
+            b"]",
+            b",",
+            b"\xff\xfe",
+            b"\x1b[2J",
+            b"\\u0007",
+            b"\\ud83d",
+            b"-1e999",
             b"18446744073709551616",
         ];
         let at = self.below(bytes.len() + 1);

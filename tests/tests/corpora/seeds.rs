@@ -64,7 +64,8 @@ fn calls() -> Vec<(String, Vec<u8>)> {
         .enumerate()
         .map(|(number, (method, params))| {
             let name = method.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-            let line = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":{},"params":{params}}}"#, serde_json::to_string(method).unwrap());
+            let line =
+                format!(r#"{{"jsonrpc":"2.0","id":{number},"method":{},"params":{params}}}"#, serde_json::to_string(method).unwrap());
             (format!("call-{number:02}-{name}"), line.into_bytes())
         })
         .collect();
@@ -73,10 +74,17 @@ fn calls() -> Vec<(String, Vec<u8>)> {
         ("not-utf8", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}".to_vec()),
         ("half", b"{\"jsonrpc\":\"2.0\",\"id\":7,".to_vec()),
         ("deep", vec![b'['; 10_000]),
-        ("deep-params", [br#"{"jsonrpc":"2.0","id":1,"method":"park","params":{"context":"#.as_slice(), &[b'['; 5_000], &[b']'; 5_000], b"}}"].concat()),
+        (
+            "deep-params",
+            [br#"{"jsonrpc":"2.0","id":1,"method":"park","params":{"context":"#.as_slice(), &[b'['; 5_000], &[b']'; 5_000], b"}}"].concat(),
+        ),
         ("batch", br#"[{"jsonrpc":"2.0","id":7,"method":"status"}]"#.to_vec()),
         ("lone-surrogate", br#"{"jsonrpc":"2.0","id":7,"method":"stop","params":{"names":["\ud83d"]}}"#.to_vec()),
-        ("variant-with-escape", br#"{"jsonrpc":"2.0","id":7,"method":"open","params":{"request_id":"r","settings":{"leftovers":"a\u001b[2Jb\u202e\u0007"}}}"#.to_vec()),
+        (
+            "variant-with-escape",
+            br#"{"jsonrpc":"2.0","id":7,"method":"open","params":{"request_id":"r","settings":{"leftovers":"a\u001b[2Jb\u202e\u0007"}}}"#
+                .to_vec(),
+        ),
         ("twice", br#"{"jsonrpc":"2.0","id":7,"id":8,"method":"status","method":"stop"}"#.to_vec()),
     ];
     seeds.extend(odd.into_iter().map(|(name, line)| (format!("odd-{name}"), line)));

@@ -464,7 +464,9 @@ impl Worker {
 
     fn start_retried(&mut self, epoch: Epoch) -> Applied {
         let newest = self.outbox.last_seq();
-        let Phase::Starting(Starting { wake, again_at: again @ Some(_), .. }) = &mut self.phase else { return Err("no further try is due") };
+        let Phase::Starting(Starting { wake, again_at: again @ Some(_), .. }) = &mut self.phase else {
+            return Err("no further try is due");
+        };
         if epoch.0 != self.epoch.0 + 1 {
             return Err("its incarnations are out of order");
         }
