@@ -18,7 +18,7 @@ fn kept() -> Vec<u64> {
         .lines()
         .map(|line| line.split('#').next().unwrap_or("").trim())
         .filter(|line| !line.is_empty())
-        .map(|line| line.parse().unwrap())
+        .map(|line| line.parse().unwrap_or_else(|_| panic!("tests/seeds.txt: {line} is no seed")))
         .collect()
 }
 

@@ -63,6 +63,8 @@ pub enum Effect {
         incarnation: Incarnation,
         /// What is known of it.
         process: Option<ProcessIdentity>,
+        /// Whether what it leaves behind is ended.
+        end_leftovers: bool,
     },
     /// Nothing of this tree is needed any more: remove its files.
     RemoveFiles {

@@ -17,6 +17,10 @@ pub(crate) enum Op {
         nth: usize,
         wait: bool,
     },
+    /// Wait for a child in the background, and go on.
+    Background {
+        nth: usize,
+    },
     Stop {
         nth: usize,
     },
@@ -122,6 +126,11 @@ impl Plan {
         if let Some(program) = self.fixed.get(name) {
             return program.clone();
         }
+        // Where everybody is written down, `name/*` is every child of that name and `*` whoever is left.
+        let parent = name.rsplit_once('.').map_or("*", |(parent, _)| parent);
+        if let Some(program) = self.fixed.get(&format!("{parent}/*")).or_else(|| self.fixed.get("*")) {
+            return program.clone();
+        }
         let mut rng = Rng::of(self.seed, name);
         let depth = depth_of(name);
         let allowance = if depth < 3 { rng.below(7) } else { 0 };
@@ -170,7 +179,7 @@ impl Plan {
 
     fn middle(&self, rng: &mut Rng) -> Op {
         let nth = rng.index(4);
-        match rng.below(if self.tidy { 6 } else { 10 }) {
+        match rng.below(if self.tidy { 6 } else { 12 }) {
             0 => Op::Park,
             1 => Op::Wait { which: Which::Any, timeout_ms: None },
             2 => Op::Wait { which: Which::Nth(nth), timeout_ms: None },
@@ -179,6 +188,7 @@ impl Plan {
             5 => Op::CapAsWorker,
             6 => Op::Wait { which: Which::All, timeout_ms: Some(rng.below(3_000)) },
             7 => Op::Wait { which: Which::Any, timeout_ms: Some(rng.below(100)) },
+            8 | 9 => Op::Background { nth },
             _ => Op::Stop { nth },
         }
     }
@@ -204,7 +214,7 @@ impl Plan {
         ops.push(Op::Gather(Gather::Wait));
         ops.push(Op::Close { now: !self.tidy && rng.chance(300) });
         // A root cannot park, and what only workers are refused is its right.
-        ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker));
+        ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker | Op::Background { .. }));
         ops
     }
 }

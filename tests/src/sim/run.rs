@@ -11,7 +11,7 @@ use super::world::{Action, World};
 use super::{Checked, check};
 
 /// Most actions of the wild part, and of the calm one.
-const WILD: u64 = 220;
+const WILD: u64 = 400;
 const CALM: u64 = 12_000;
 
 /// What a run came to.
@@ -28,8 +28,9 @@ pub struct Report {
 /// What holds for a tree of this seed.
 pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
     Settings {
+        interrupt_scope: roost_core::event::InterruptScope::All,
         cap: 1 + u32::try_from(rng.below(4)).unwrap_or(0),
-        budget: 3 + rng.below(22),
+        budget: 4 + rng.below(56),
         lend_slots: rng.chance(700),
         end_leftovers: rng.chance(700),
         adopt_orphans: rng.chance(300),
