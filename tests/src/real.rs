@@ -16,7 +16,7 @@ pub use fifo::Fifo;
 pub use home::{DaemonPids, Home};
 pub use process::{Process, Watched, all, find, pidfd};
 pub use sampler::{Sampler, Samples};
-pub use tree::{Tree, by_name, outcome_of};
+pub use tree::{Tree, by_name, is_up, outcome_of};
 pub use wire::{Wire, kind_of};
 
 use std::time::Duration;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 fn variables(output: &[u8]) -> BTreeMap<String, String> {
     let pairs = output.split(|byte| *byte == 0).filter(|pair| !pair.is_empty());
-    pairs.filter_map(|pair| Some(std::str::from_utf8(pair).ok()?.split_once('=')?)).map(|(k, v)| (k.into(), v.into())).collect()
+    pairs.filter_map(|pair| std::str::from_utf8(pair).ok()?.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect()
 }
 
 // B07.

@@ -1,6 +1,6 @@
 //! Who may: only a lead its own children, only the living incarnation with its own token; to all others a name is unknown.
 
-use roost_tests::real::{Home, Tree, Wire, by_name, kind_of};
+use roost_tests::real::{Home, Tree, Wire, by_name, is_up, kind_of};
 use serde_json::{Value, json};
 
 /// Runs lines in a worker's place: it reads a command per line from its pipe and writes what came of it to another.
@@ -50,7 +50,7 @@ impl<'a> Two<'a> {
     }
 
     fn running(&self, name: &str) -> bool {
-        by_name(&self.tree.status(), name)["state"] == "running"
+        is_up(by_name(&self.tree.status(), name))
     }
 }
 
