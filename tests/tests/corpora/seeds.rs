@@ -110,7 +110,7 @@ fn links() -> Vec<(&'static str, Vec<u8>)> {
         ToSupervisor::Spawn(Box::new(order)),
         ToSupervisor::Signal { incarnation, signal: Signal::Term },
         ToSupervisor::Forget { incarnation },
-        ToSupervisor::Adopt { incarnation, process: Some(process), stdout_path: b"/o".to_vec() },
+        ToSupervisor::Adopt { incarnation, process: Some(process), stdout_path: b"/o".to_vec(), end_leftovers: true },
         ToSupervisor::Status { line: "fine".into() },
         ToSupervisor::Ready,
         ToSupervisor::Shutdown,
