@@ -318,3 +318,88 @@ fn a_supervisor_that_dies_under_a_running_worker_starts_nothing_twice() {
     assert_eq!(tree.answer("W2"), "R2\n");
     assert_eq!((home.read("L"), home.read("M")), ("start\n".into(), "go\n".into()));
 }
+
+/// Fails the n-th write or sync of the journal, once in the life of a home, with EIO.
+const EIO: &str = r#"#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int fails(int fd) {
+    static int count;
+    char link[64], path[1024];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length <= 0) return 0;
+    path[length] = 0;
+    if (!strstr(path, "/roost.db") || !getenv("NTH") || __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST) != atoi(getenv("NTH"))) return 0;
+    int once = open(getenv("HIT"), O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (once < 0) return 0;
+    close(once);
+    errno = EIO;
+    return 1;
+}
+#define REAL(name) static typeof(&name) real; if (!real) real = (typeof(&name))dlsym(RTLD_NEXT, #name)
+int fsync(int fd) { REAL(fsync); return fails(fd) ? -1 : real(fd); }
+int fdatasync(int fd) { REAL(fdatasync); return fails(fd) ? -1 : real(fd); }
+int ftruncate64(int fd, off64_t size) { REAL(ftruncate64); return fails(fd) ? -1 : real(fd, size); }
+ssize_t write(int fd, const void *from, size_t size) { REAL(write); return fails(fd) ? -1 : real(fd, from, size); }
+ssize_t pwrite(int fd, const void *from, size_t size, off_t at) { REAL(pwrite); return fails(fd) ? -1 : real(fd, from, size, at); }
+ssize_t pwrite64(int fd, const void *from, size_t size, off64_t at) { REAL(pwrite64); return fails(fd) ? -1 : real(fd, from, size, at); }
+"#;
+
+/// One life with an error at the n-th write or sync: whatever was acknowledged is there afterwards, once. Says whether there was an
+/// n-th one.
+fn with_eio_at(n: usize, shim: &Path) -> bool {
+    let home = Home::new();
+    let daemon = home.command(home.program("roostd")).arg("--detach").env("LD_PRELOAD", shim).env("NTH", n.to_string());
+    let started = daemon.env("HIT", home.file("hit")).run();
+    if started.code() != 0 {
+        // It says why, and starts once the disk works again.
+        assert!(started.to_string().contains("roost.db"), "{n}: {started}");
+        home.roost(["daemon", "start"]).run().ok();
+    }
+    let opened = home.roost(["open", "--json"]).run();
+    let opened = if opened.code() == 0 { opened } else { home.roost(["open", "--json"]).run().ok() }.json();
+    let (id, token) = (opened["tree"].as_str().unwrap().to_owned(), opened["token"].as_str().unwrap().to_owned());
+    let roost = |args: &[&str]| home.roost(args).env("ROOST_TREE", &id).env("ROOST_TOKEN", &token).run();
+    let spawned = roost(&["spawn", "--name", "w", "--", "sh", "-c", r#"echo go >>"$F/L"; echo R"#]);
+    assert_eq!(spawned.code(), 0, "{n}: {spawned}");
+    assert_eq!(roost(&["result", "w", "--wait"]).ok().text(), "R\n", "{n}");
+    // The orderly end works the log off, which writes and syncs too. It may fail; what was told stays true.
+    let stopped = home.roost(["daemon", "stop", "--timeout", "20s"]).run();
+    assert!(matches!(stopped.code(), 0 | 4), "{n}: {stopped}");
+    assert_eq!(home.roost(["result", "w", "--tree", &id]).run().ok().text(), "R\n", "{n}");
+    assert_eq!(home.read("L"), "go\n", "{n}");
+    home.file("hit").exists()
+}
+
+#[test]
+fn sync_eio_nth() {
+    let home = Home::new();
+    let shim = home.file("eio.so");
+    let source = home.script("eio.c", EIO);
+    home.command("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&shim).arg(source).arg("-ldl").run().ok();
+    let next = std::sync::atomic::AtomicUsize::new(1);
+    let last = std::sync::atomic::AtomicUsize::new(usize::MAX);
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if n > last.load(std::sync::atomic::Ordering::Relaxed) {
+                        return;
+                    }
+                    if !with_eio_at(n, &shim) {
+                        last.fetch_min(n, std::sync::atomic::Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let tried = last.into_inner();
+    assert!(tried > 20, "only {tried} writes and syncs in a life: the shim is not in their way");
+}
