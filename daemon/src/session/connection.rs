@@ -274,8 +274,7 @@ fn weight(asked: &FromSession) -> Weight {
     if let Command::Launch { launch, .. } = command {
         return if launch.foreground { Weight::Large } else { Weight::Small };
     }
-    // The first three decide as whom the next call is made. A status is large and comes at once: a peer that asks for many and
-    // reads none has one on its way, not hundreds.
+    // Three decide as whom the next call is made. A status is large: a peer that reads none has one on its way, not hundreds.
     let first = matches!(command, Command::Hello { .. } | Command::Open { .. } | Command::Attach { .. } | Command::Status { .. });
     if first { Weight::First } else { Weight::Small }
 }

@@ -125,7 +125,9 @@ fn a_flood_of_calls_whose_answers_nobody_reads_is_cut() {
         assert!(sent < 1 << 30, "the daemon takes calls without end");
     };
     // Cut, not left waiting.
-    assert_eq!(failed.kind(), std::io::ErrorKind::BrokenPipe, "{failed}");
+    // Which of the two it is depends on whether the daemon had read all when it closed.
+    let is_cut = matches!(failed.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset);
+    assert!(is_cut, "{failed}");
     assert!(sent > 100_000, "only {sent} bytes of calls were taken");
     peace.holds();
 }
@@ -151,7 +153,8 @@ fn large_answers_to_deaf_peers_cost_bounded_memory() {
             let mut stream = greeted(&home);
             stream.set_nonblocking(true).unwrap();
             // As much as fits; the rest would not change anything.
-            stream.write(calls.as_bytes()).unwrap();
+            let taken = stream.write(calls.as_bytes()).unwrap();
+            assert!(taken > 1_000, "{taken} bytes were taken");
             stream
         })
         .collect();
