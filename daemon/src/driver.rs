@@ -20,6 +20,7 @@ use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
 use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
 
+use crate::audit::Audit;
 use crate::boot::Booted;
 use crate::clock::Clock;
 use crate::journal::{Batch, CommitError, Journal};
@@ -97,6 +98,7 @@ pub struct Driver {
     /// Commands that carrying out an effect led to; they go before everything else.
     pub(crate) backlog: VecDeque<Command>,
     pub(crate) end: Option<End>,
+    audit: Audit,
     journal: Journal,
     clock: Clock,
     since_snapshot: u64,
@@ -117,6 +119,7 @@ impl Driver {
             supervisor_pid,
             backlog: VecDeque::new(),
             end: None,
+            audit: Audit::default(),
             journal: booted.journal,
             clock: booted.clock,
             since_snapshot: booted.since_snapshot,
@@ -225,7 +228,9 @@ impl Driver {
     }
 
     fn step(&mut self, turn: &mut Turn, command: Command) -> Result<(), DriverError> {
+        self.audit.asks(self.broker.state(), &command);
         let outcome = self.broker.step(self.clock.now(), command).map_err(Box::new)?;
+        self.audit.told(self.broker.state(), &outcome.effects);
         for tree in &outcome.changed {
             if let Some(tree) = self.broker.state().trees.get(tree) {
                 invariants::check_tree(tree).map_err(DriverError::Inconsistent)?;

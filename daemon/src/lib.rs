@@ -1,5 +1,6 @@
 //! The shells around the core: supervisor, broker, and the three wings that do not know each other.
 
+mod audit;
 pub mod boot;
 pub mod broker;
 pub mod clock;

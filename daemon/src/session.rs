@@ -14,11 +14,13 @@ use roost_proto::rpc::ErrorObject;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
+pub mod line;
 pub mod translate;
 
 mod accept;
 mod connection;
 mod envelope;
+mod intake;
 mod output;
 mod peer;
 #[cfg(test)]
@@ -28,12 +30,21 @@ mod tests;
 pub const CONNECTIONS_MAX: usize = 1_000;
 /// Most calls of one connection that wait for their answer; one more is told `limit`.
 pub const CALLS_PER_CONNECTION_MAX: usize = 256;
+/// Most calls of one connection that wait for results, whose answers are large; one more is told `limit`.
+pub const RESULTS_PER_CONNECTION_MAX: usize = 16;
 /// Answers and notifications that the driver may have on their way to one connection: all answers, and as many notifications.
 pub const OUTGOING_MAX: usize = 2 * CALLS_PER_CONNECTION_MAX;
 /// Bytes that wait to be written to one connection, beyond which nothing more is taken from the driver or from the peer.
 pub const OUTPUT_BYTES_MAX: usize = 256 << 10;
 /// Most bytes of a `hello`: whoever is not known yet costs little.
 pub const HELLO_BYTES_MAX: usize = 64 << 10;
+/// Bytes of lines that are not whole yet, over all connections, beyond the first [`LINE_BYTES_FREE`] of each; who needs more is told
+/// `limit` and closed.
+pub const LINES_BYTES_MAX: usize = 32 << 20;
+/// What a line may have without counting against [`LINES_BYTES_MAX`].
+pub const LINE_BYTES_FREE: usize = 64 << 10;
+/// How long a line that counts may take until it is whole.
+pub const LINE_WITHIN: Duration = Duration::from_secs(30);
 /// How long a peer may take to say who it is.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// How long a peer may read nothing while something waits to be written to it.
@@ -154,13 +165,21 @@ pub enum Outgoing {
 #[derive(Clone, Copy)]
 struct Bounds {
     connections: usize,
+    lines_bytes: usize,
+    line_within: Duration,
     hello_within: Duration,
     read_within: Duration,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { connections: CONNECTIONS_MAX, hello_within: HELLO_WITHIN, read_within: READ_WITHIN }
+        Self {
+            connections: CONNECTIONS_MAX,
+            lines_bytes: LINES_BYTES_MAX,
+            line_within: LINE_WITHIN,
+            hello_within: HELLO_WITHIN,
+            read_within: READ_WITHIN,
+        }
     }
 }
 

@@ -40,6 +40,7 @@ impl Driver {
             }
             FromSession::Gone { connection, calls } => {
                 let root_of = self.connections.remove(&connection).and_then(|connection| connection.root_of);
+                self.audit.forget(&calls);
                 if !calls.is_empty() {
                     self.step(turn, Command::Abandon { calls })?;
                 }

@@ -49,7 +49,7 @@ pub enum OpenError {
         waited_ms: u64,
     },
     /// No room to begin or migrate it.
-    #[error("no space left for the journal {}: free some and start again", .file.display())]
+    #[error("no space left for the journal {}, or its disk takes no writes: free some, look at the disk, and start again", .file.display())]
     NoSpace {
         /// The journal.
         file: PathBuf,
