@@ -6,6 +6,7 @@
 mod command;
 mod fifo;
 mod home;
+mod journal;
 mod process;
 mod sampler;
 mod tree;
@@ -14,6 +15,7 @@ mod wire;
 pub use command::{Cmd, Done, Running};
 pub use fifo::Fifo;
 pub use home::{DaemonPids, Home};
+pub use journal::{journal_file, recorded};
 pub use process::{Process, Watched, all, find, pidfd};
 pub use sampler::{Sampler, Samples};
 pub use tree::{Tree, by_name, outcome_of};
