@@ -59,25 +59,30 @@ pub fn run(args: BrokerArgs) -> ExitCode {
 fn run_inner(args: BrokerArgs) -> Result<(), BrokerError> {
     let booted = boot::replay(&args)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async move {
-        let (link, mut supervisor) = link::start(args.link)?;
-        let greeting = boot::greet(&link, &mut supervisor).await?;
-        let mut driver = Driver::new(booted, link.clone(), args.paths, greeting.supervisor_pid, args.idle_exit_ms);
-        driver.reconcile(greeting.children).await?;
-        let (inbox, sessions) = mpsc::channel(INBOX_MAX);
-        let listening = tokio::spawn(session::serve(args.listener, inbox));
-        driver.say_ready().await?;
-        let end = tokio::select! {
-            end = driver.run(supervisor, sessions) => end?,
-            failed = listening => return Err(failed.unwrap_or_else(std::io::Error::other).into()),
-        };
-        let last_word = match end {
-            End::Leave => ToSupervisor::Shutdown,
-            End::Restart => ToSupervisor::Restart,
-        };
-        link.send(&last_word).await?;
-        // The exit itself would cut the word off.
-        link.flushed().await;
-        Ok(())
-    })
+    let ended = runtime.block_on(serve(args, booted));
+    // Whoever looks at a file system that hangs must not hold up the exit.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(args: BrokerArgs, booted: boot::Booted) -> Result<(), BrokerError> {
+    let (link, mut supervisor) = link::start(args.link)?;
+    let greeting = boot::greet(&link, &mut supervisor).await?;
+    let mut driver = Driver::new(booted, link.clone(), args.paths, greeting.supervisor_pid, args.idle_exit_ms);
+    driver.reconcile(greeting.children).await?;
+    let (inbox, sessions) = mpsc::channel(INBOX_MAX);
+    let listening = tokio::spawn(session::serve(args.listener, inbox));
+    driver.say_ready().await?;
+    let end = tokio::select! {
+        end = driver.run(supervisor, sessions) => end?,
+        failed = listening => return Err(failed.unwrap_or_else(std::io::Error::other).into()),
+    };
+    let last_word = match end {
+        End::Leave => ToSupervisor::Shutdown,
+        End::Restart => ToSupervisor::Restart,
+    };
+    link.send(&last_word).await?;
+    // The exit itself would cut the word off.
+    link.flushed().await;
+    Ok(())
 }

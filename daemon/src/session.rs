@@ -18,6 +18,7 @@ pub mod translate;
 
 mod accept;
 mod connection;
+mod envelope;
 mod output;
 mod peer;
 #[cfg(test)]

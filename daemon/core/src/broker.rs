@@ -95,7 +95,7 @@ impl Broker {
     pub fn next_deadline(&self) -> Option<Mono> {
         let after = self.ticked;
         let timers = self.state.timers.iter().map(|(at, _)| *at).find(|at| *at > after);
-        let early = self.state.open_trees().filter_map(schedule::next_early_wake).filter(|at| *at > after);
+        let early = self.state.open_trees().filter_map(|tree| schedule::next_early_wake(&self.state, tree)).filter(|at| *at > after);
         let retention = self.state.closed.first().map(|(closed, _)| *closed + RETENTION_MS).filter(|at| *at > after);
         let absent = self.roots.values().filter(|root| root.connections == 0).map(|root| root.since + REATTACH_MS).filter(|at| *at > after);
         timers.into_iter().chain(early).chain(retention).chain(absent).chain(self.calls.next_deadline()).chain(self.reattach_until).min()
@@ -298,8 +298,9 @@ impl Turn<'_, '_> {
             }
         }
         // Early wakes, and workers that could not be asked to park for a while, become possible by the mere passing of time.
-        let due = |tree: &&Tree| !tree.victims.is_empty() || schedule::next_early_wake(tree).is_some_and(|at| at <= now);
-        let due: Vec<TreeId> = self.step.state.open_trees().filter(due).map(|tree| tree.id).collect();
+        let state = &*self.step.state;
+        let due = |tree: &&Tree| !tree.victims.is_empty() || schedule::next_early_wake(state, tree).is_some_and(|at| at <= now);
+        let due: Vec<TreeId> = state.open_trees().filter(due).map(|tree| tree.id).collect();
         self.step.touched.extend(due);
         open::forget_old(self.step);
     }
@@ -314,7 +315,7 @@ impl Turn<'_, '_> {
                 self.note_ends();
             }
             let answered = self.answer();
-            let quiet = self.step.ended.is_empty() && self.step.touched.is_empty();
+            let quiet = self.step.ended.is_empty() && self.step.touched.is_empty() && !self.calls.is_stirred();
             if (!answered && quiet) || self.step.fault.is_some() {
                 return;
             }
@@ -325,6 +326,10 @@ impl Turn<'_, '_> {
         for worker in std::mem::take(&mut self.step.ended) {
             self.calls.note_end(worker);
             deliver::rouse_lead(self.step, worker);
+        }
+        // What arrived while a worker was in its turn gives it another one.
+        for worker in std::mem::take(&mut self.step.settled) {
+            deliver::rouse(self.step, worker);
         }
         for worker in std::mem::take(&mut self.step.started) {
             for call in self.calls.greeting(worker) {
@@ -384,6 +389,9 @@ impl Turn<'_, '_> {
                 self.step.record(Event::SlotTaken { worker, epoch, grant, at_once });
                 if grant != Grant::Return {
                     self.step.spawn(worker);
+                } else if let Some(tree) = self.step.state.workers.get(&worker).map(|record| record.tree) {
+                    // It may have another call in which it goes on waiting.
+                    self.calls.stir((tree, Owner::Worker(worker)));
                 }
             }
             Decision::Lend(worker) => self.step.record(Event::SlotLent { worker }),

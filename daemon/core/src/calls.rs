@@ -205,6 +205,16 @@ impl Calls {
         self.of(asker).filter(|(_, pending)| pending.over.is_none() && pending.want.blocks()).map(|(call, _)| call).max()
     }
 
+    /// This asker is to be looked at again.
+    pub fn stir(&mut self, asker: Asker) {
+        self.stirred.insert(asker);
+    }
+
+    /// Whether there are askers to look at again.
+    pub fn is_stirred(&self) -> bool {
+        !self.stirred.is_empty()
+    }
+
     /// Askers to look at again.
     pub fn take_stirred(&mut self) -> BTreeSet<Asker> {
         std::mem::take(&mut self.stirred)

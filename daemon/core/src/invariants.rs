@@ -20,6 +20,10 @@ pub fn check_tree(tree: &Tree) -> Result<(), Broken> {
     if lanes != tree.counts.live {
         return Err(format!("{}: lanes hold {lanes} slots and the tree {}", tree.id, tree.counts.live));
     }
+    let final_wakes: usize = tree.lanes.iter().map(|lane| lane.final_wakes).sum();
+    if final_wakes != tree.final_wakes.len() {
+        return Err(format!("{}: lanes have {final_wakes} final wakes and the tree {}", tree.id, tree.final_wakes.len()));
+    }
     if tree.counts.parking > tree.counts.live {
         return Err(format!("{}: more workers are parking than are live", tree.id));
     }
@@ -44,7 +48,7 @@ pub fn check(state: &State) -> Result<(), Broken> {
         *active.entry((worker.tree, worker.owner)).or_default() += u32::from(!worker.has_ended());
         // Adoption moves a worker, never its budget: the ledger is checked against the original launcher, see below.
         *reserved.entry((worker.tree, worker.owner)).or_default() += 1 + worker.ledger.limit();
-        timers.extend(worker.next_timer().map(|at| (at, worker.id)));
+        timers.extend(worker.timers().into_iter().flatten().map(|at| (at, worker.id)));
     }
     if timers != state.timers {
         return Err("the timers are not those of the workers".into());
@@ -101,6 +105,12 @@ fn check_worker(state: &State, worker: &Worker) -> Result<(), Broken> {
         && (worker.active_children == 0 || !worker.outbox.is_empty())
     {
         return fail("it is parked with something to wake for and nobody knows (I9)");
+    }
+    if let Phase::Parked { ready: Some(_), .. } = worker.phase
+        && worker.active_children > 0
+        && worker.outbox.is_empty()
+    {
+        return fail("it is to be woken for nothing: somebody else was told what it is owed (I10)");
     }
     if matches!(worker.phase, Phase::Finishing { .. }) && worker.active_children == 0 {
         return fail("it waits for descendants that it does not have");

@@ -6,7 +6,7 @@ use roost_proto::link::Signal;
 use crate::effect::Effect;
 use crate::state::State;
 use crate::state::worker::Phase;
-use crate::step::spawn_of;
+use crate::step::{delivery_of, spawn_of};
 
 /// The effects on processes that are open in this state.
 pub fn open_effects(state: &State) -> Vec<Effect> {
@@ -16,6 +16,7 @@ pub fn open_effects(state: &State) -> Vec<Effect> {
         if matches!(worker.phase, Phase::Starting(_)) {
             open.extend(spawn_of(state, worker.id).map(|spawn| Effect::Spawn(Box::new(spawn))));
         }
+        open.extend(delivery_of(state, worker.id));
         let signal = match (&worker.phase, worker.stop) {
             (Phase::Leaving { killed: true, .. }, None) => Some(Signal::Kill),
             (_, Some(stop)) if stop.killed => Some(Signal::Kill),

@@ -55,7 +55,7 @@ pub fn decide(state: &State, rules: Rules, tree: &Tree, now: Mono) -> Option<Dec
 fn next_grant(state: &State, tree: &Tree, held: bool, now: Mono) -> Option<(WorkerId, Grant)> {
     // A process that is alive and waits to go on is no admission: a pause does not hold it.
     let wakes = || tree.final_wakes.iter().filter_map(|(_, id)| state.workers.get(id)).filter(|worker| !held || worker.is_lent());
-    let fits = |worker: &&Worker| worker.group.is_none() || !tree.lanes[Tree::lane_of(worker.group)].is_full();
+    let fits = |worker: &&Worker| fits(tree, worker);
     let grant = |worker: &Worker| (worker.id, if worker.is_lent() { Grant::Return } else { Grant::FinalWake });
     let first = wakes().find(fits);
     let head = if held { None } else { tree.head() };
@@ -65,9 +65,8 @@ fn next_grant(state: &State, tree: &Tree, held: bool, now: Mono) -> Option<(Work
         (None, Some(head)) => Some((head, Grant::Start)),
         (None, None) if held => None,
         (None, None) => {
-            let spare_since = tree.spare_since?;
-            let (ready, worker) = tree.early_wakes.iter().find(|(_, id)| state.workers.get(id).as_ref().is_some_and(fits))?;
-            (spare_since.max(*ready) + EARLY_WAKE_DWELL_MS <= now).then_some((*worker, Grant::EarlyWake))
+            let (at, worker) = early_wake(state, tree)?;
+            (at <= now).then_some((worker, Grant::EarlyWake))
         }
     }
 }
@@ -102,7 +101,7 @@ fn relieve(state: &State, tree: &Tree, room: bool, now: Mono) -> Option<Decision
         return None;
     }
     let over = tree.counts.live.saturating_sub(tree.settings.cap);
-    let wanting = wanting(tree.lanes.iter().filter(|lane| !lane.is_full())) + tree.final_wakes.len();
+    let wanting: usize = tree.lanes.iter().filter(|lane| !lane.is_full()).map(Lane::wanting).sum();
     let full = !tree.has_free_slot() || !room;
     let wanted = if over > 0 {
         over as usize
@@ -115,15 +114,13 @@ fn relieve(state: &State, tree: &Tree, room: bool, now: Mono) -> Option<Decision
         return victim(state, tree, tree.head(), now, |_| true);
     }
     // A full group is relieved by its own members only.
-    let tight = |(_, lane): &(usize, &Lane)| lane.is_full() && !lane.queue.is_empty() && lane.queue.len() > lane.parking as usize;
-    let (index, lane) = tree.lanes.iter().enumerate().find(tight)?;
-    let head = lane.queue.first().map(|(_, head)| *head);
-    victim(state, tree, head, now, |worker| Tree::lane_of(worker.group) == index)
+    let tight = |(_, lane): &(usize, &Lane)| lane.is_full() && lane.wanting() > lane.parking as usize;
+    tree.lanes.iter().enumerate().filter(tight).find_map(|(index, lane)| {
+        let head = lane.queue.first().map(|(_, head)| *head);
+        victim(state, tree, head, now, |worker| Tree::lane_of(worker.group) == index)
+    })
 }
 
-fn wanting<'a>(lanes: impl Iterator<Item = &'a Lane>) -> usize {
-    lanes.map(|lane| lane.queue.len()).sum()
-}
 
 /// An ancestor of the head, else whoever waits longest.
 fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: impl Fn(&Worker) -> bool) -> Option<Decision> {
@@ -151,35 +148,42 @@ fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: i
     Some(if blocked { Decision::Lend(worker.id) } else { Decision::AskPark(worker.id) })
 }
 
-/// Rule (e), for trees whose blocked waits keep their slot: every slot is held by one, and somebody wants a slot.
+/// Rule (e), for trees whose blocked waits keep their slot: somebody wants a slot, and all that hold one wait.
 fn deadlocked(state: &State, tree: &Tree, room: bool) -> Option<Decision> {
+    // Settled workers give their slots away where that helps, and `relieve` had nothing for them to do.
+    if tree.stuck.is_empty() || tree.counts.live as usize != tree.stuck.len() + tree.victims.len() {
+        return None;
+    }
+    let fail = |worker: &(Mono, WorkerId)| Decision::FailWait(worker.1);
     let full = !tree.has_free_slot() || !room;
-    let wanted = wanting(tree.lanes.iter()) + tree.final_wakes.len() > 0;
-    let held_by_waits = |live: u32, stuck: usize| live > 0 && stuck == live as usize;
-    let whole = full && held_by_waits(tree.counts.live, tree.stuck.len());
-    if wanted && whole {
-        return tree.stuck.last().map(|(_, worker)| Decision::FailWait(*worker));
+    let wanted = tree.lanes.iter().any(|lane| lane.wanting() > 0);
+    if full && wanted && tree.victims.is_empty() {
+        return tree.stuck.last().map(fail);
     }
     // The same inside of a full group.
-    let of_lane =
-        |index: usize| tree.stuck.iter().filter(move |(_, id)| state.workers.get(id).is_some_and(|w| Tree::lane_of(w.group) == index));
-    let tight = |(index, lane): &(usize, &Lane)| {
-        lane.is_full()
-            && !lane.queue.is_empty()
-            && tree.counts.live as usize == tree.stuck.len()
-            && held_by_waits(lane.live, of_lane(*index).count())
-    };
-    let (index, _) = tree.lanes.iter().enumerate().find(tight)?;
-    of_lane(index).next_back().map(|(_, worker)| Decision::FailWait(*worker))
+    let of_lane = |id, index| state.workers.get(id).is_some_and(|worker: &Worker| Tree::lane_of(worker.group) == index);
+    tree.lanes.iter().enumerate().filter(|(_, lane)| lane.is_full() && lane.wanting() > 0).find_map(|(index, lane)| {
+        let mut stuck = tree.stuck.iter().filter(|(_, id)| of_lane(id, index));
+        let held_by_waits = stuck.clone().count() == lane.live as usize;
+        if held_by_waits { stuck.next_back().map(fail) } else { None }
+    })
 }
 
 /// When an early wake becomes possible by the mere passing of time.
-pub fn next_early_wake(tree: &Tree) -> Option<Mono> {
-    if tree.paused {
-        return None;
-    }
-    let (ready, _) = tree.early_wakes.first()?;
-    Some(tree.spare_since?.max(*ready) + EARLY_WAKE_DWELL_MS)
+pub fn next_early_wake(state: &State, tree: &Tree) -> Option<Mono> {
+    if tree.paused { None } else { early_wake(state, tree).map(|(at, _)| at) }
+}
+
+/// The next early wake, and when it has waited long enough: the first whose group has room.
+fn early_wake(state: &State, tree: &Tree) -> Option<(Mono, WorkerId)> {
+    let spare_since = tree.spare_since?;
+    let (ready, worker) = tree.early_wakes.iter().find(|(_, id)| state.workers.get(id).is_some_and(|worker| fits(tree, worker)))?;
+    Some((spare_since.max(*ready) + EARLY_WAKE_DWELL_MS, *worker))
+}
+
+/// Whether its group has room for it.
+fn fits(tree: &Tree, worker: &Worker) -> bool {
+    !tree.lanes[Tree::lane_of(worker.group)].is_full()
 }
 
 /// The trees in the order in which they are asked under a cap over all trees: who waited longest for a grant first.

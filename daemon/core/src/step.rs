@@ -27,6 +27,8 @@ pub struct Step<'a> {
     pub touched: BTreeSet<TreeId>,
     /// Executions that ended and whose waiters have not been told.
     pub ended: Vec<WorkerId>,
+    /// Workers that settled and may be owed something.
+    pub settled: Vec<WorkerId>,
     /// Workers whose process started and whose early callers have not been told.
     pub started: Vec<WorkerId>,
     /// The last job before this step.
@@ -46,6 +48,7 @@ impl<'a> Step<'a> {
             effects: Vec::new(),
             touched: BTreeSet::new(),
             ended: Vec::new(),
+            settled: Vec::new(),
             started: Vec::new(),
             fault: None,
         }
@@ -71,6 +74,8 @@ impl<'a> Step<'a> {
             self.ended.push(*worker);
         } else if let Event::ProcessStarted { worker, .. } = event {
             self.started.push(*worker);
+        } else if let Event::Settled { worker, .. } = event {
+            self.settled.push(*worker);
         }
     }
 
@@ -116,9 +121,13 @@ pub fn spawn_of(state: &State, worker: WorkerId) -> Option<Spawn> {
     let Phase::Starting(starting) = &worker.phase else { return None };
     let tree = state.trees.get(&worker.tree)?;
     let wake = starting.wake.and_then(|last| {
+        // The start may be tried again when more has ended. What is not handed over has not ended yet for this process: it must
+        // not take its subtree for settled.
+        let later = u32::try_from(worker.outbox.items_after(last)).unwrap_or(u32::MAX);
+        let active_children = worker.active_children.saturating_add(later);
         Some(Wake {
-            settled: worker.active_children == 0,
-            active_children: worker.active_children,
+            settled: active_children == 0,
+            active_children,
             context: worker.context?,
             items: worker.outbox.items_to(last).filter_map(|(seq, child)| Some((seq, end_of(state, child)?))).collect(),
         })
@@ -131,6 +140,13 @@ pub fn spawn_of(state: &State, worker: WorkerId) -> Option<Spawn> {
         end_leftovers: tree.settings.end_leftovers,
         wake,
     })
+}
+
+/// What a worker that was told to go on has not shown to know: it is told again whenever it connects.
+pub fn delivery_of(state: &State, worker: WorkerId) -> Option<Effect> {
+    let worker = state.workers.get(&worker).filter(|worker| worker.owed_turn)?;
+    let items = worker.outbox.items_to(u64::MAX).filter_map(|(seq, child)| Some((seq, end_of(state, child)?))).collect();
+    Some(Effect::Deliver { incarnation: worker.incarnation(), items })
 }
 
 /// The tree that an event belongs to.

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::{self, JoinSet};
 use tracing::{debug, error, warn};
 
-use super::{ACCEPT_PAUSE, Bounds, ConnectionId, FromSession, connection, output, peer};
+use super::{ACCEPT_PAUSE, Bounds, ConnectionId, FromSession, connection, envelope, peer};
 
 /// Accepts until the listener or the driver is gone.
 pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>, bounds: Bounds) -> io::Error {
@@ -150,7 +150,7 @@ impl Inside {
 /// One line, as far as it fits, without waiting: the buffer of a fresh socket is empty. The stream is closed by its drop.
 fn refuse(stream: &Stream, kind: ErrorKind, message: &str, hint: &str) {
     let error = ErrorObject::new(kind, message, Some(hint.into()));
-    let line = output::error_line(None, error);
+    let line = envelope::error_line(None, error);
     if let Err(error) = rustix::net::send(stream.as_fd(), &line, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
         debug!(%error, "a refused connection was gone before it was told");
     }

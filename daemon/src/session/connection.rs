@@ -13,15 +13,13 @@ use roost_proto::message::launch::Launch;
 use roost_proto::message::session::Hello;
 use roost_proto::message::tree::{Attach, Open};
 use roost_proto::rpc::{Call, ErrorKind, ErrorObject};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::debug;
 
+use super::envelope::read_call;
 use super::output::{Close, Output};
 use super::{
     Bounds, CALLS_PER_CONNECTION_MAX, CWD_WITHIN, ConnectionId, FromSession, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, OUTGOING_MAX, call_of,
@@ -56,7 +54,9 @@ pub(super) async fn serve(number: ConnectionId, stream: Stream, pid: Option<u32>
     };
     debug!(connection = number.0, %close, "a connection ends");
     let Connection { stream, inbox, mut output, .. } = connection;
-    output.last_words(&stream, LAST_WORDS_WITHIN).await;
+    if !matches!(close, Close::Stuck) {
+        output.last_words(&stream, LAST_WORDS_WITHIN).await;
+    }
     drop(stream);
     if inbox.send(FromSession::Gone { connection: number, calls: output.unanswered() }).await.is_err() {
         debug!(connection = number.0, "the driver is gone");
@@ -253,32 +253,4 @@ impl HangUp {
         }
         Ok(())
     }
-}
-
-/// A line that is no call.
-struct Unreadable {
-    id: Option<u64>,
-    error: ErrorObject,
-}
-
-fn read_call(line: &[u8]) -> Result<Call, Unreadable> {
-    let unreadable = |id, kind, message: String| Unreadable { id, error: ErrorObject::new(kind, message, None) };
-    let text = std::str::from_utf8(line).map_err(|error| unreadable(None, ErrorKind::Parse, format!("the line is not UTF-8: {error}")))?;
-    serde_json::from_str(text).map_err(|error| {
-        // What does not fit may be in front of what is no JSON at all.
-        match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(IgnoredAny) => unreadable(id_of(text), ErrorKind::InvalidRequest, format!("the line is no JSON-RPC 2.0 call: {error}")),
-            Err(error) => unreadable(None, ErrorKind::Parse, format!("the line is not JSON: {error}")),
-        }
-    })
-}
-
-/// The id of a call that cannot be read otherwise.
-fn id_of(text: &str) -> Option<u64> {
-    #[derive(Deserialize)]
-    struct Identified<'a> {
-        #[serde(borrow)]
-        id: &'a RawValue,
-    }
-    serde_json::from_str::<Identified<'_>>(text).ok()?.id.get().parse().ok()
 }

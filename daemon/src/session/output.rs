@@ -10,14 +10,12 @@ use std::time::Duration;
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
 use roost_core::command::{CallId, Caller};
-use roost_proto::frame::LINE_BYTES_MAX;
-use roost_proto::message::tree::Progress;
-use roost_proto::rpc::{Answer, ErrorKind, ErrorObject, Version};
-use serde_json::value::{RawValue, to_raw_value};
+use roost_proto::rpc::ErrorObject;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, error};
 
+use super::envelope::{answer_line, error_line, progress_line};
 use super::{OUTPUT_BYTES_MAX, Outgoing};
 
 /// Why a connection ends.
@@ -212,38 +210,4 @@ impl Output {
             Err(error) => Err(error),
         }
     }
-}
-
-fn envelope(id: Option<u64>) -> Answer {
-    Answer { jsonrpc: Version::V2, id, method: None, params: None, result: None, error: None }
-}
-
-fn answer_line(id: u64, result: Box<RawValue>) -> Vec<u8> {
-    let line = line_of(&Answer { result: Some(result), ..envelope(Some(id)) });
-    if line.len() <= LINE_BYTES_MAX {
-        return line;
-    }
-    error!(bytes = line.len(), "an answer is longer than a line may be");
-    let message = format!("the answer has {} bytes, and a line may have {LINE_BYTES_MAX}", line.len());
-    error_line(Some(id), ErrorObject::new(ErrorKind::Limit, message, Some("ask for fewer workers at a time".into())))
-}
-
-/// A refusal as a line.
-pub fn error_line(id: Option<u64>, error: ErrorObject) -> Vec<u8> {
-    line_of(&Answer { error: Some(error), ..envelope(id) })
-}
-
-fn progress_line(progress: &Progress) -> Vec<u8> {
-    let params = to_raw_value(progress).ok();
-    line_of(&Answer { method: Some("progress".into()), params, ..envelope(None) })
-}
-
-fn line_of(answer: &Answer) -> Vec<u8> {
-    let mut line = serde_json::to_vec(answer).unwrap_or_else(|error| {
-        // Numbers, texts and raw values always can be written; if that ever changes, a peer gets a line that it can read.
-        error!(%error, "an answer could not be written");
-        br#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"an answer could not be written","data":{"kind":"internal"}}}"#.to_vec()
-    });
-    line.push(b'\n');
-    line
 }

@@ -168,6 +168,9 @@ async fn garbage_is_refused_by_its_kind_and_the_connection_goes_on() {
     assert!(message.contains("`cap`") && message.contains("\"many\"") && message.contains("column"), "{message}");
     client.send(r#"{"jsonrpc":"2.0","id":8,"method":"pause","params":{}}"#).await;
     assert!(client.refused(8, "invalid_params").await.contains("`paused`"));
+    client.send(&format!(r#"{{"jsonrpc":"2.0","id":8,"method":"cap","params":{{"cap":"{}"}}}}"#, "x".repeat(1_000_000))).await;
+    let message = client.refused(8, "invalid_params").await;
+    assert!(message.len() < 1_000 && message.contains("column 1000009"), "{message}");
     client.send(&status(3, 30)).await;
     assert_eq!(world.status().await.0, 30);
 }
@@ -420,6 +423,64 @@ async fn one_connection_too_many_is_told_so_and_room_is_used_again() {
 }
 
 #[tokio::test]
+async fn another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("not root: nobody else to connect as");
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let mut world = world(Bounds::default());
+    std::fs::set_permissions(world.path.parent().unwrap(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(&world.path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let path = world.path.clone();
+    // Linux keeps a user per thread, and the kernel tells the one of the thread that connects.
+    let connecting = std::thread::spawn(move || {
+        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65_534)).unwrap();
+        std::os::unix::net::UnixStream::connect(path).unwrap()
+    });
+    let stranger = connecting.join().unwrap();
+    stranger.set_nonblocking(true).unwrap();
+    let mut stranger = Client(BufReader::new(UnixStream::from_std(stranger).unwrap()));
+    assert!(stranger.refused(Value::Null, "unknown_identity").await.contains("another user"));
+    assert_eq!(stranger.line().await, Value::Null);
+    // The driver has heard nothing of it.
+    world.greeted().await;
+}
+
+/// In a process of its own: the limit holds for a whole process.
+#[test]
+fn accepting_goes_on_when_descriptors_are_back() {
+    let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+    alone.args(["--ignored", "--exact", "session::tests::accepting_without_descriptors", "--test-threads=1"]);
+    let output = alone.output().unwrap();
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
+}
+
+#[tokio::test]
+#[ignore = "run by accepting_goes_on_when_descriptors_are_back"]
+async fn accepting_without_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    use std::os::fd::AsRawFd;
+    let mut world = world(Bounds::default());
+    let mut clients: Vec<_> = (0..3).map(|_| std::os::unix::net::UnixStream::connect(&world.path).unwrap()).collect();
+    let mut limit = getrlimit(Resource::Nofile);
+    let enough = limit.current;
+    // The lowest free one is given out next: there is that one, for one of the three.
+    let next = clients[0].try_clone().unwrap().as_raw_fd();
+    limit.current = Some(u64::try_from(next).unwrap() + 1);
+    setrlimit(Resource::Nofile, limit).unwrap();
+    for _ in 0..2 {
+        let FromSession::Connected { connection, .. } = world.next().await else { panic!("nobody came") };
+        // The end of its client, or of its channel, gives the descriptor to the next one.
+        assert_eq!(world.gone().await.0, connection);
+        drop(clients.remove(0));
+    }
+    limit.current = enough;
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let FromSession::Connected { outgoing, .. } = world.next().await else { panic!("nobody came") };
+    drop(outgoing);
+}
+
+#[tokio::test]
 async fn serving_ends_with_the_driver_or_the_listener() {
     let mut world = world(Bounds::default());
     let (mut client, _, _outgoing) = world.greeted().await;
@@ -458,6 +519,6 @@ async fn a_launch_crosses_the_socket_byte_by_byte() {
 }
 
 fn some_progress() -> Progress {
-    let counts = roost_core::state::tree::Counts::default();
-    translate::progress(&roost_core::view::TreeCounts { tree: TreeId(5), cap: 1, queued: 0, counts, paused: false })
+    let counts = roost_core::view::TreeCounts { tree: TreeId(5), cap: 1, queued: 0, counts: Default::default(), paused: false };
+    translate::progress(&counts)
 }

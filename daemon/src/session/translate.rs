@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::envelope::in_words;
 use super::{FromSession, Payload};
 
 mod answers;
@@ -202,7 +203,7 @@ fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> R
     let params = params.map_or("{}", RawValue::get);
     serde_json::from_str(params).map_err(|error| {
         let hint = format!("the place is counted from the start of `params`; docs/protocol.md shows what `{method}` takes");
-        ErrorObject::new(ErrorKind::InvalidParams, format!("the parameters do not fit `{method}`: {error}"), Some(hint))
+        ErrorObject::new(ErrorKind::InvalidParams, format!("the parameters do not fit `{method}`: {}", in_words(&error)), Some(hint))
     })
 }
 

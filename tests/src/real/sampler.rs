@@ -90,4 +90,3 @@ fn workers(state_dir: &Path) -> BTreeMap<String, Vec<Process>> {
     }
     found
 }
-

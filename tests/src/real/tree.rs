@@ -47,8 +47,7 @@ impl<'a> Tree<'a> {
     /// The same with more flags.
     #[track_caller]
     pub fn spawn_with(&self, name: &str, flags: &[&str], script: &str) -> Value {
-        let mut receipt =
-            self.roost(["spawn", "--json", "--name", name]).args(flags).args(["--", "sh", "-c", script]).run().ok().json();
+        let mut receipt = self.roost(["spawn", "--json", "--name", name]).args(flags).args(["--", "sh", "-c", script]).run().ok().json();
         receipt["tasks"][0].take()
     }
 

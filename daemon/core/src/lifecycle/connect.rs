@@ -5,7 +5,7 @@ use crate::command::{CallId, Caller, Claim};
 use crate::effect::Reply;
 use crate::rejection::Rejection;
 use crate::state::State;
-use crate::step::Step;
+use crate::step::{Step, delivery_of};
 
 /// Answers a hello, now or when the supervisor has reported the caller's process.
 pub fn hello(step: &mut Step<'_>, calls: &mut Calls, call: CallId, claim: Option<Claim>) -> Result<(), Rejection> {
@@ -31,6 +31,9 @@ fn greet(step: &mut Step<'_>, call: CallId, claim: &Claim, caller: Caller) {
     };
     let generation = step.state.trees.get(&claim.tree).map(|tree| tree.generation);
     step.reply(call, Reply::Welcome { caller, tree: Some(claim.tree), budget_remaining: remaining, generation });
+    // What it was told may have gone down with its last connection.
+    let open = claim.worker.and_then(|worker| delivery_of(step.state, worker));
+    step.effects.extend(open);
 }
 
 /// Whom a claim stands for; `None` while its process is not known yet. Every mismatch gets the same answer.

@@ -2,6 +2,7 @@
 //! worker that was asked to.
 
 use roost_proto::id::Incarnation;
+use roost_proto::link::Signal;
 
 use crate::command::{CallId, Caller};
 use crate::effect::{Effect, Reply};
@@ -10,7 +11,7 @@ use crate::lifecycle::authority;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::{Phase, Worker};
-use crate::step::Step;
+use crate::step::{Step, delivery_of};
 
 /// A plain command parks itself. Its process must exit once it is told.
 pub fn park(step: &mut Step<'_>, call: CallId, caller: Caller, context: Context) -> Result<(), Rejection> {
@@ -28,12 +29,28 @@ pub fn park(step: &mut Step<'_>, call: CallId, caller: Caller, context: Context)
     Ok(())
 }
 
-/// A worker that speaks the protocol ended its turn while descendants are active: its context is saved, it waits.
+/// A worker that speaks the protocol ended its turn: its context is saved and it waits, for what is owed to it or below it.
+/// Where nothing is, that was its last turn and its input is closed.
 pub fn settle(step: &mut Step<'_>, incarnation: Incarnation, context: Context) {
     let Some(worker) = speaking(step.state, incarnation) else { return };
-    if worker.phase == Phase::Running && worker.active_children > 0 && worker.stop.is_none() {
-        let worker = worker.id;
-        step.record(Event::Settled { worker, context });
+    let id = worker.id;
+    if worker.stop.is_some() {
+        return;
+    }
+    // A client in the background may still wait; the worker itself does not, whatever that client made it look like.
+    if worker.is_lent() {
+        step.record(Event::SlotRetaken { worker: id });
+    } else if matches!(worker.phase, Phase::Blocked { .. }) {
+        step.record(Event::WaitOver { worker: id });
+    }
+    let Some(worker) = speaking(step.state, incarnation).filter(|worker| worker.phase == Phase::Running) else { return };
+    if worker.owed_turn {
+        // It cannot have read what it was told last: it settled before.
+        step.effects.extend(delivery_of(step.state, id));
+    } else if worker.active_children > 0 || !worker.outbox.is_empty() {
+        step.record(Event::Settled { worker: id, context });
+    } else {
+        step.effects.push(Effect::Signal { incarnation, signal: Signal::CloseStdin });
     }
 }
 

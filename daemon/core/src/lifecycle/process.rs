@@ -20,13 +20,14 @@ fn living(state: &State, incarnation: Incarnation) -> Option<&Worker> {
     state.workers.get(worker).filter(|worker| worker.epoch == incarnation.epoch && worker.has_process())
 }
 
-/// The process runs.
+/// The process runs: it was started, or a new supervisor has found it.
 pub fn spawned(step: &mut Step<'_>, incarnation: Incarnation, process: ProcessIdentity) {
     let Some(worker) = living(step.state, incarnation) else { return };
     if matches!(worker.phase, Phase::Starting(_)) {
         let worker = worker.id;
         step.record(Event::ProcessStarted { worker, process });
     }
+    signal_again(step, incarnation);
 }
 
 /// It could not be started. What may come back, and every wake, is tried again; the slot is kept meanwhile.
@@ -57,8 +58,16 @@ fn end_start(step: &mut Step<'_>, incarnation: Incarnation, failure: Failure) {
     close_out::conclude(step, id, stopped.unwrap_or(Outcome::Failed(failure)));
 }
 
+/// Whether what an incarnation left behind is to be ended before its slot is free. In a tree that keeps such processes they are
+/// the user's own affair.
+fn ends_leftovers(state: &State, incarnation: Incarnation) -> bool {
+    let worker = state.executions.get(&incarnation.execution).and_then(|worker| state.workers.get(worker));
+    worker.and_then(|worker| state.trees.get(&worker.tree)).is_none_or(|tree| tree.settings.end_leftovers)
+}
+
 /// Its main process has ended; what it left behind may be alive.
 pub fn exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus, leftovers: bool) {
+    let leftovers = leftovers && ends_leftovers(step.state, incarnation);
     let Some(worker) = living(step.state, incarnation) else {
         // Of an end that is long known, or of an incarnation that is over: nobody needs the record of it.
         if !leftovers {
@@ -140,7 +149,8 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
         let incarnation = child.incarnation;
         held.insert(incarnation);
         if living(step.state, incarnation).is_none() {
-            if child.alive {
+            let kept = child.exited.is_some() && !ends_leftovers(step.state, incarnation);
+            if child.alive && !kept {
                 step.effects.push(Effect::Signal { incarnation, signal: Signal::Kill });
             } else {
                 step.effects.push(Effect::Forget { incarnation });
@@ -148,9 +158,8 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
             continue;
         }
         spawned(step, incarnation, child.process);
-        match child.exited {
-            Some(status) => exited(step, incarnation, status, child.alive),
-            None => signal_again(step, incarnation),
+        if let Some(status) = child.exited {
+            exited(step, incarnation, status, child.alive);
         }
     }
     let missing: Vec<_> = step
@@ -163,8 +172,8 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
     step.effects.extend(missing);
 }
 
-/// The signal of a stop may have been lost with the broker that had decided it.
-pub fn signal_again(step: &mut Step<'_>, incarnation: Incarnation) {
+/// The signal of a stop may have been lost with the broker that had decided it, or with the supervisor that was to send it.
+fn signal_again(step: &mut Step<'_>, incarnation: Incarnation) {
     let Some(worker) = living(step.state, incarnation) else { return };
     let kill = match (&worker.phase, worker.stop) {
         (_, Some(stop)) => stop.killed,

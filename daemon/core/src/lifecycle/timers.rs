@@ -10,11 +10,18 @@ use crate::limits::PARK_AGAIN_MS;
 use crate::state::worker::{Phase, Starting};
 use crate::step::Step;
 
-/// Does what is due by now. Every branch moves or removes its own timer, so that nothing is due twice.
+/// Does what is due by now, and what becomes due by that (the KILL of a stop without any grace). Every branch moves or removes
+/// its own timer, so that nothing is due twice; a worker that may be asked to park again is due and has nothing to be done.
 pub fn fire(step: &mut Step<'_>) {
-    let due: Vec<WorkerId> = step.state.timers.iter().take_while(|(at, _)| *at <= step.now.mono).map(|(_, worker)| *worker).collect();
-    for worker in due {
-        fire_worker(step, worker);
+    loop {
+        let due: Vec<WorkerId> = step.state.timers.iter().take_while(|(at, _)| *at <= step.now.mono).map(|(_, worker)| *worker).collect();
+        let recorded = step.records.len();
+        for worker in due {
+            fire_worker(step, worker);
+        }
+        if step.records.len() == recorded {
+            return;
+        }
     }
 }
 

@@ -83,13 +83,16 @@ impl State {
             }),
             Event::Settled { worker, context } => self.on_worker(*worker, at, |w| {
                 w.context = Some(*context);
+                w.owed_turn = false;
                 w.pass(Phase::Waiting { since: at.mono, not_before: at.mono }, |phase, slot| slot && *phase == Phase::Running)
             }),
             Event::Resumed { worker } => self.on_worker(*worker, at, |w| {
+                w.owed_turn = true;
                 w.pass(Phase::Running, |phase, _| matches!(phase, Phase::Waiting { .. } | Phase::ParkAsked { .. }))
             }),
             Event::Delivered { worker, last } => self.on_worker(*worker, at, |w| {
                 w.outbox.take_to(*last);
+                w.owed_turn = false;
                 Ok(())
             }),
             Event::ParkAsked { worker, deadline } => self.on_worker(*worker, at, |w| {
@@ -239,6 +242,7 @@ impl State {
             }
             w.slot = false;
             w.process = None;
+            w.owed_turn = false;
             w.phase = if parked && w.stop.is_none() {
                 Phase::Parked { since: at.mono, ready: None }
             } else {
@@ -396,6 +400,7 @@ fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, depth: u32, at
         process: None,
         stop: None,
         context: None,
+        owed_turn: false,
         timeout_ms: task.timeout_ms,
         timeout_at: None,
         place: 0,
@@ -458,11 +463,13 @@ impl Worker {
     }
 
     fn start_retried(&mut self, epoch: Epoch) -> Applied {
-        let Phase::Starting(Starting { again_at: again @ Some(_), .. }) = &mut self.phase else { return Err("no further try is due") };
+        let newest = self.outbox.last_seq();
+        let Phase::Starting(Starting { wake, again_at: again @ Some(_), .. }) = &mut self.phase else { return Err("no further try is due") };
         if epoch.0 != self.epoch.0 + 1 {
             return Err("its incarnations are out of order");
         }
         *again = None;
+        *wake = wake.map(|_| newest);
         self.epoch = epoch;
         Ok(())
     }

@@ -49,6 +49,11 @@ impl Outbox {
         self.next_seq
     }
 
+    /// How many items are newer than this number.
+    pub fn items_after(&self, last: u64) -> usize {
+        self.items.range(last + 1..).count()
+    }
+
     /// The items up to this number, in order.
     pub fn items_to(&self, last: u64) -> impl Iterator<Item = (u64, WorkerId)> + '_ {
         self.items.range(..=last).map(|(seq, child)| (*seq, *child))

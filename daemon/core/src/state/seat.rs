@@ -74,13 +74,13 @@ impl Counts {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Standing {
     counts: Counts,
-    timer: Option<Mono>,
+    timers: [Option<Mono>; 2],
 }
 
 impl Standing {
     /// As the worker stands now; of a worker that is not there yet: nothing.
     pub(super) fn of(worker: Option<&Worker>) -> Self {
-        worker.map_or_else(Self::default, |worker| Self { counts: counts_of(worker), timer: worker.next_timer() })
+        worker.map_or_else(Self::default, |worker| Self { counts: counts_of(worker), timers: worker.timers() })
     }
 }
 
@@ -108,17 +108,21 @@ impl State {
                 Seat::FinalWake(since) => tree.final_wakes.insert((since, id)),
                 Seat::EarlyWake(since) => tree.early_wakes.insert((since, id)),
             };
+            lane.final_wakes += usize::from(matches!(seat, Seat::FinalWake(_)));
+            lane.final_wakes -= usize::from(matches!(worker.seat, Seat::FinalWake(_)));
             worker.seat = seat;
         }
-        let after = Standing { counts: counts_of(worker), timer: worker.next_timer() };
+        let after = Standing { counts: counts_of(worker), timers: worker.timers() };
         tree.counts.change(before.counts, after.counts);
         self.live = self.live + after.counts.live - before.counts.live;
         let lane: &mut Lane = &mut tree.lanes[Tree::lane_of(worker.group)];
         lane.live = lane.live + after.counts.live - before.counts.live;
         lane.parking = lane.parking + after.counts.parking - before.counts.parking;
-        if after.timer != before.timer {
-            before.timer.map(|at| self.timers.remove(&(at, id)));
-            after.timer.map(|at| self.timers.insert((at, id)));
+        if after.timers != before.timers {
+            for at in before.timers.into_iter().flatten() {
+                self.timers.remove(&(at, id));
+            }
+            self.timers.extend(after.timers.into_iter().flatten().map(|at| (at, id)));
         }
     }
 }

@@ -100,12 +100,19 @@ pub struct Lane {
     pub parking: u32,
     /// Who waits, in acceptance order.
     pub queue: BTreeSet<(ExecutionId, WorkerId)>,
+    /// How many of its workers want a slot back for good reason.
+    pub final_wakes: usize,
 }
 
 impl Lane {
     /// Whether its group's cap is reached.
     pub fn is_full(&self) -> bool {
         self.cap.is_some_and(|cap| self.live >= cap)
+    }
+
+    /// How many want a slot of it.
+    pub fn wanting(&self) -> usize {
+        self.queue.len() + self.final_wakes
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Worker {
     pub stop: Option<Stop>,
     /// Its saved context.
     pub context: Option<Context>,
+    /// It was told to go on after it had settled, and has not shown since that it knows.
+    pub owed_turn: bool,
     /// Wall time from the first start.
     pub timeout_ms: Option<u64>,
     /// When that is over.
@@ -238,8 +240,9 @@ impl Worker {
         }
     }
 
-    /// The next moment at which something must be done for it.
-    pub fn next_timer(&self) -> Option<Mono> {
+    /// The moments at which something must be done for it: for where it stands, and for its end. One never hides the other, for
+    /// a moment that is past stays until the worker moves on.
+    pub fn timers(&self) -> [Option<Mono>; 2] {
         let of_phase = match &self.phase {
             Phase::Starting(starting) => starting.again_at,
             Phase::ParkAsked { deadline, .. } => Some(*deadline),
@@ -261,6 +264,6 @@ impl Worker {
             None if self.has_ended() || matches!(self.phase, Phase::Finishing { .. }) => None,
             None => self.timeout_at,
         };
-        of_phase.into_iter().chain(of_stop).min()
+        [of_phase, of_stop.filter(|at| of_phase != Some(*at))]
     }
 }

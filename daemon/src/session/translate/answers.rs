@@ -244,7 +244,6 @@ fn raw(message: &impl Serialize) -> Box<RawValue> {
 #[cfg(test)]
 mod tests {
     use roost_core::event;
-    use roost_core::state::tree::Counts;
     use roost_proto::id::{JobId, Token, TreeId};
     use roost_proto::message::{Request, daemon, launch, park, result, session, status, stop, tree};
     use roost_proto::outcome::{Failure, Outcome};
@@ -276,8 +275,10 @@ mod tests {
     }
 
     fn counts() -> TreeCounts {
-        let counts = Counts { live: 1, parking: 9, parked: 2, lent: 3, finishing: 4, completed: 5, failed: 6, stopped: 7 };
-        TreeCounts { tree: TreeId(1), cap: 8, queued: 10, counts, paused: true }
+        let mut of = TreeCounts { tree: TreeId(1), cap: 8, queued: 10, counts: Default::default(), paused: true };
+        (of.counts.live, of.counts.parking, of.counts.parked, of.counts.lent) = (1, 9, 2, 3);
+        (of.counts.finishing, of.counts.completed, of.counts.failed, of.counts.stopped) = (4, 5, 6, 7);
+        of
     }
 
     fn view() -> WorkerView {

@@ -1,0 +1,388 @@
+//! What a client does next: connect, ask, take answers and mail in, end.
+
+use std::collections::BTreeSet;
+
+use roost_core::command::{CallId, Claim, Command};
+use roost_core::effect::Reply;
+use roost_core::event::Owner;
+use roost_core::rejection::Rejection;
+use roost_proto::id::{Incarnation, TreeId};
+use roost_proto::link::ExitStatus;
+
+use super::kernel::Mail;
+use super::plan::{Ending, Gather, Op, Which};
+use super::script::{Ask, Asking, Call, Mode, Who, context_of, token_of};
+use super::world::{Answer, World};
+use super::{Checked, check};
+
+impl World {
+    /// In how many ways this client may go on now; 0 when it has to wait.
+    pub(crate) fn choices(&self, who: Who) -> u8 {
+        let Some(script) = self.script(who) else { return 0 };
+        let mut mail = None;
+        if let Who::Proc(incarnation) = who {
+            let Some(proc) = self.supervisor.procs.get(&incarnation).filter(|proc| proc.main) else { return 0 };
+            if proc.termed && !proc.program.stubborn {
+                return 1;
+            }
+            if script.mode == Mode::Leaving {
+                return u8::from(!proc.program.lingers);
+            }
+            mail = proc.mail.front();
+        } else if script.op().is_none() {
+            return 0;
+        }
+        if script.life != self.life {
+            return 1;
+        }
+        if let Some(call) = &script.call {
+            return u8::from(self.answers.contains_key(&call.id));
+        }
+        match (mail, script.mode) {
+            (Some(Mail::AskPark), Mode::Settled) => 3,
+            (Some(_), _) | (None, Mode::Active | Mode::Leaving) => 1,
+            (None, Mode::Settled | Mode::Ready) => 0,
+        }
+    }
+
+    pub(crate) fn act(&mut self, who: Who, choice: u8) -> Checked {
+        if let Who::Proc(incarnation) = who
+            && let Some(proc) = self.supervisor.procs.get(&incarnation)
+        {
+            if proc.termed && !proc.program.stubborn {
+                self.end_process(incarnation, ExitStatus::Signal(15), false);
+                return Ok(());
+            }
+            if proc.script.mode == Mode::Leaving {
+                let leaves = proc.program.leaves;
+                self.end_process(incarnation, ExitStatus::Code(0), leaves);
+                return Ok(());
+            }
+        }
+        let life = self.life;
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        if script.life != life {
+            return self.connect(who);
+        }
+        if let Some(call) = script.call.clone() {
+            let Some(answer) = self.answers.remove(&call.id) else { return Ok(()) };
+            self.calling.remove(&call.id);
+            if let Some(script) = self.script_mut(who) {
+                script.call = None;
+            }
+            return self.take_in(who, call, answer);
+        }
+        if let Who::Proc(incarnation) = who
+            && let Some(mail) = self.supervisor.procs.get_mut(&incarnation).and_then(|proc| proc.mail.pop_front())
+        {
+            return self.read_mail(incarnation, mail, choice);
+        }
+        self.go_on(who)
+    }
+
+    /// Connects to the broker that is there now; what was asked of the old one is asked again.
+    fn connect(&mut self, who: Who) -> Checked {
+        let life = self.life;
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        script.life = life;
+        if let Some(call) = script.call.take()
+            && call.ask != Ask::Hello
+        {
+            script.again = Some(call);
+        }
+        match who {
+            Who::Proc(_) => {
+                script.caller = None;
+                self.ask(who, Ask::Hello)
+            }
+            Who::Root(_) => self.ask_again(who),
+        }
+    }
+
+    fn ask_again(&mut self, who: Who) -> Checked {
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        match script.again.take() {
+            // What the old broker answered just before it was lost has arrived.
+            Some(call) if self.answers.contains_key(&call.id) => {
+                if let Some(script) = self.script_mut(who) {
+                    script.call = Some(call);
+                }
+                Ok(())
+            }
+            Some(call) => self.send(who, call.ask, call.request),
+            None => Ok(()),
+        }
+    }
+
+    fn ask(&mut self, who: Who, ask: Ask) -> Checked {
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        let request = if ask == Ask::Hello { String::new() } else { script.fresh_request() };
+        self.send(who, ask, request)
+    }
+
+    fn send(&mut self, who: Who, ask: Ask, request: String) -> Checked {
+        self.calls += 1;
+        let id = if self.calls_by_caller { self.call_of(who) } else { self.calls };
+        let call = Call { id, ask, request };
+        self.calling.insert(id, who);
+        let claim = self.claim(who);
+        let Some(script) = self.script(who) else { return Ok(()) };
+        let index = if let Who::Root(index) = who { index } else { 0 };
+        let tree = TreeId(100 + index as u64 + self.life * 10);
+        let asking = Asking { script, plan: &self.plan, settings: &self.settings[index], claim, tree };
+        let command = asking.command(&call);
+        if call.ask == Ask::Park {
+            let (digest, _) = context_of(&script.name, &script.at);
+            let at = script.at.clone();
+            self.contexts.insert(digest, at);
+        }
+        if let Some(script) = self.script_mut(who) {
+            script.call = Some(call);
+        }
+        self.step(command)
+    }
+
+    /// A number that depends on the caller alone: at most one call of each is under way.
+    fn call_of(&self, who: Who) -> u64 {
+        let requests = self.script(who).map_or(0, |script| script.at.requests);
+        match who {
+            Who::Root(index) => index as u64 * 1_000 + requests,
+            Who::Proc(of) => 1_000_000 + of.execution.0 * 10_000 + u64::from(of.epoch.0) * 100 + requests,
+        }
+    }
+
+    fn claim(&self, who: Who) -> Option<Claim> {
+        let Who::Proc(incarnation) = who else { return None };
+        let proc = self.supervisor.procs.get(&incarnation)?;
+        let (digest, _) = context_of(&proc.script.name, &Default::default());
+        Some(Claim {
+            tree: proc.script.tree?,
+            worker: Some(proc.worker),
+            token: token_of(u64::try_from(digest).ok()?),
+            epoch: Some(incarnation.epoch),
+            lineage: vec![7_000, proc.pid, 1],
+        })
+    }
+
+    /// Its client dies while it waits; the worker itself goes on.
+    pub(crate) fn abandon(&mut self, who: Who) {
+        self.note("calls are abandoned");
+        let Some(script) = self.script_mut(who) else { return };
+        let Some(call) = script.call.take() else { return };
+        script.at.maimed = true;
+        script.next();
+        self.lost.push(CallId(call.id));
+    }
+
+    /// The next thing of the plan.
+    fn go_on(&mut self, who: Who) -> Checked {
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        let child = |nth: usize| script.at.children.get(nth % script.at.children.len().max(1)).cloned();
+        let Some(op) = script.op().cloned() else { return self.end(who) };
+        let ask = match op {
+            Op::Launch { tasks, foreground } => {
+                let from = script.at.requests as usize * 20;
+                let names = (0..usize::try_from(tasks).unwrap_or(1)).map(|n| script.child_name(from + n)).collect();
+                Some(Ask::Launch { names, foreground })
+            }
+            Op::Wait { which: Which::Nth(nth), timeout_ms } => child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms }),
+            Op::Wait { which, timeout_ms } => Some(Ask::Wait { names: Vec::new(), any: which == Which::Any, timeout_ms }),
+            Op::Read { nth, wait } => child(nth).map(|name| Ask::Read { name, wait }),
+            Op::Stop { nth } => child(nth).map(|name| Ask::Stop { names: vec![name], foreign: false }),
+            Op::Foreign => self.foreigner(who).map(|name| Ask::Stop { names: vec![name], foreign: true }),
+            Op::Cap(cap) => Some(Ask::Cap(cap)),
+            Op::CapAsWorker => Some(Ask::Cap(9)),
+            Op::Park => {
+                script.next();
+                Some(Ask::Park)
+            }
+            Op::Gather(Gather::Park) => Some(Ask::Park),
+            Op::Gather(Gather::Wait) => Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None }),
+            Op::Gather(Gather::Settle) => Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: Some(0) }),
+            Op::Open => Some(Ask::Open),
+            Op::Pause(paused) => Some(Ask::Pause(paused)),
+            Op::Interrupt => Some(Ask::Interrupt),
+            Op::Close { now } => Some(Ask::Close { now }),
+        };
+        match (ask, self.script_mut(who)) {
+            (Some(ask), _) => self.ask(who, ask),
+            (None, Some(script)) => {
+                script.next();
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// A worker of the same tree that this client does not own.
+    fn foreigner(&self, who: Who) -> Option<String> {
+        let tree = self.script(who)?.tree?;
+        let me = self.owner(who);
+        let state = self.journal.replica();
+        let foreign: Vec<_> = state.workers.values().filter(|worker| worker.tree == tree && worker.owner != me).collect();
+        let pick = usize::try_from(self.steps).unwrap_or(0) % foreign.len().max(1);
+        foreign.get(pick).map(|worker| worker.name.to_string())
+    }
+
+    pub(crate) fn owner(&self, who: Who) -> Owner {
+        match who {
+            Who::Root(_) => Owner::Root,
+            Who::Proc(incarnation) => self.supervisor.procs.get(&incarnation).map_or(Owner::Root, |proc| Owner::Worker(proc.worker)),
+        }
+    }
+
+    fn end(&mut self, who: Who) -> Checked {
+        let Who::Proc(incarnation) = who else { return Ok(()) };
+        check::knows_all(self, who)?;
+        let Some(proc) = self.supervisor.procs.get(&incarnation) else { return Ok(()) };
+        let leaves = proc.program.leaves;
+        let status = match proc.program.ending {
+            Ending::Code(code) => ExitStatus::Code(code),
+            Ending::Signal(signal) => ExitStatus::Signal(signal),
+        };
+        self.end_process(incarnation, status, leaves);
+        Ok(())
+    }
+
+    fn read_mail(&mut self, incarnation: Incarnation, mail: Mail, choice: u8) -> Checked {
+        let Some(proc) = self.supervisor.procs.get_mut(&incarnation) else { return Ok(()) };
+        let script = &mut proc.script;
+        match mail {
+            Mail::Items(items) => {
+                let last = items.last().map_or(0, |(seq, _)| *seq);
+                for (_, end) in &items {
+                    check::announced(&script.name, end)?;
+                    script.learn(end.worker);
+                }
+                script.mode = Mode::Active;
+                self.note("deliveries");
+                self.step(Command::Ack { incarnation, last })
+            }
+            Mail::ParkOk => {
+                script.mode = Mode::Leaving;
+                Ok(())
+            }
+            Mail::AskPark if script.mode == Mode::Settled && choice == 0 => {
+                script.mode = Mode::Ready;
+                let (digest, context) = context_of(&script.name, &script.at);
+                let at = script.at.clone();
+                self.contexts.insert(digest, at);
+                self.step(Command::ParkReady { incarnation, context })
+            }
+            Mail::AskPark if choice == 1 => self.step(Command::ParkDecline { incarnation, not_before_ms: 700 }),
+            // It overhears the request, which runs out of time.
+            Mail::AskPark => Ok(()),
+        }
+    }
+
+    fn settle(&mut self, incarnation: Incarnation) -> Checked {
+        let Some(script) = self.script_mut(Who::Proc(incarnation)) else { return Ok(()) };
+        script.mode = Mode::Settled;
+        let (digest, context) = context_of(&script.name, &script.at);
+        let at = script.at.clone();
+        self.contexts.insert(digest, at);
+        self.step(Command::Settle { incarnation, context })
+    }
+
+    fn take_in(&mut self, who: Who, call: Call, answer: Answer) -> Checked {
+        match answer {
+            Answer::Refused(rejection) => self.take_refusal(who, &call, &rejection),
+            Answer::Reply(reply) => self.take_reply(who, &call, *reply),
+        }
+    }
+
+    fn take_refusal(&mut self, who: Who, call: &Call, rejection: &Rejection) -> Checked {
+        check::refusal(self, who, call, rejection)?;
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        match (&call.ask, rejection) {
+            (Ask::Wait { .. }, Rejection::Deadlock) if script.op() == Some(&Op::Gather(Gather::Wait)) => {
+                let pc = script.at.pc;
+                script.ops[pc] = Op::Gather(Gather::Park);
+                self.note("deadlocks");
+                return Ok(());
+            }
+            (Ask::Park, _) => {}
+            _ => script.next(),
+        }
+        let harmless = matches!(
+            rejection,
+            Rejection::Budget { .. } | Rejection::NotRoot { .. } | Rejection::UnknownWorker { .. } | Rejection::Active { .. }
+        );
+        script.at.maimed |= !harmless;
+        if call.ask == Ask::Park && script.op() == Some(&Op::Gather(Gather::Park)) {
+            script.next();
+        }
+        Ok(())
+    }
+
+    fn take_reply(&mut self, who: Who, call: &Call, reply: Reply) -> Checked {
+        match (&call.ask, reply) {
+            (Ask::Hello, Reply::Welcome { caller, .. }) => {
+                if let Some(script) = self.script_mut(who) {
+                    script.caller = Some(caller);
+                }
+                self.ask_again(who)?;
+                if let (Who::Proc(incarnation), Some(Mode::Settled | Mode::Ready)) = (who, self.script(who).map(|script| script.mode)) {
+                    return self.settle(incarnation);
+                }
+                return Ok(());
+            }
+            (Ask::Wait { names, timeout_ms, .. }, Reply::Ends { ends, pending, .. }) => {
+                let all_told = ends.is_empty() && pending.is_empty();
+                let gather = self.script(who).and_then(|script| script.op().cloned());
+                let Some(script) = self.script_mut(who) else { return Ok(()) };
+                for end in &ends {
+                    // A repeat of the same request is the same telling: it is taken in once, because it is answered once.
+                    if !script.learn(end.worker) && names.is_empty() {
+                        return Err(format!("{} is told of {} twice (I10, I17)", script.name, end.name));
+                    }
+                }
+                match (gather, who) {
+                    (Some(Op::Gather(Gather::Settle)), Who::Proc(incarnation)) if *timeout_ms == Some(0) && !pending.is_empty() => {
+                        return self.settle(incarnation);
+                    }
+                    (Some(Op::Gather(Gather::Wait | Gather::Settle)), _) if !all_told => return Ok(()),
+                    _ => script.next(),
+                }
+            }
+            (_, reply) => self.take_other(who, call, reply)?,
+        }
+        Ok(())
+    }
+
+    fn take_other(&mut self, who: Who, call: &Call, reply: Reply) -> Checked {
+        let owned: BTreeSet<_> = self.model.children_of(self.owner(who), self.script(who).and_then(|script| script.tree));
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        match (&call.ask, reply) {
+            (Ask::Open, Reply::Opened { tree, .. }) => {
+                script.tree = Some(tree);
+                script.caller = Some(roost_core::command::Caller::Root(tree));
+            }
+            (Ask::Launch { names, foreground }, Reply::Receipt { tasks, ends, .. }) => {
+                let placed: Vec<&String> = tasks.iter().map(|task| &task.name).collect();
+                if placed != names.iter().collect::<Vec<_>>() || (*foreground && ends.len() != names.len()) {
+                    return Err(format!("{}: the receipt is of other tasks: {placed:?}", script.name));
+                }
+                script.at.children.extend(names.iter().cloned());
+                ends.iter().for_each(|end| {
+                    script.learn(end.worker);
+                });
+            }
+            (Ask::Read { .. }, Reply::Result(end)) => {
+                if owned.contains(&end.worker) {
+                    script.learn(end.worker);
+                }
+            }
+            (Ask::Stop { foreign: true, names }, Reply::Stopped(_)) => {
+                return Err(format!("{} stopped {names:?}, whom it does not own (I12)", script.name));
+            }
+            (Ask::Park, Reply::Parked) => {
+                script.mode = Mode::Leaving;
+                return Ok(());
+            }
+            _ => {}
+        }
+        script.next();
+        Ok(())
+    }
+}

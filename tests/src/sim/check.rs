@@ -1,0 +1,228 @@
+//! What must hold after every step and every action, seen from outside of the core.
+
+use std::collections::BTreeMap;
+
+use roost_core::broker::Outcome as Stepped;
+use roost_core::command::{CallId, Caller};
+use roost_core::effect::{Effect, End, Reply};
+use roost_core::event::Event;
+use roost_core::rejection::Rejection;
+use roost_core::state::State;
+use roost_core::state::tree::Tree;
+use roost_core::state::worker::{Phase, Worker};
+use roost_core::{invariants, recover};
+use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::link::Signal;
+
+use super::model::Model;
+use super::script::{Ask, Call, Who};
+use super::world::World;
+use super::{Checked, kernel::Proc};
+
+/// After every step of the broker, before the commit.
+pub(crate) fn step(world: &World, outcome: &Stepped, before: &BTreeMap<TreeId, u32>, same_moment: bool) -> Checked {
+    let state = world.state();
+    invariants::check(state)?;
+    for tree in state.open_trees() {
+        slots(state, tree, outcome, before)?;
+        if !world.broker.is_draining() {
+            work_conservation(state, tree, world.broker.cap_of_all())?;
+        }
+    }
+    if let Some(at) = world.broker.next_deadline()
+        && at.0 <= world.now
+    {
+        return Err(format!("the next deadline {} is not in the future: the driver would spin", at.0));
+    }
+    let refused = outcome.effects.iter().find_map(|effect| if let Effect::Refuse { rejection, .. } = effect { Some(rejection) } else { None });
+    if let Some(rejection) = refused {
+        // In a moment in which everything due was done before, a refusal is all that a refused command comes to.
+        let own = !matches!(rejection, Rejection::Deadlock | Rejection::StaleEpoch { .. } | Rejection::Parked | Rejection::UnknownIdentity);
+        if own && same_moment && !outcome.records.is_empty() {
+            return Err(format!("a command was refused ({rejection}) and recorded {:?}", outcome.records));
+        }
+        if *rejection == Rejection::Deadlock {
+            deadlock(state, outcome)?;
+        }
+    }
+    Ok(())
+}
+
+/// I1: the slots of a tree grow to its cap and no further, except by a process that went on by itself.
+fn slots(state: &State, tree: &Tree, outcome: &Stepped, before: &BTreeMap<TreeId, u32>) -> Checked {
+    let retaken = |event: &Event| {
+        let Event::SlotRetaken { worker } = event else { return false };
+        state.workers.get(worker).is_some_and(|worker| worker.tree == tree.id)
+    };
+    let retaken = u32::try_from(outcome.records.iter().filter(|record| retaken(&record.event)).count()).unwrap_or(0);
+    let grown = before.get(&tree.id).copied().unwrap_or(0) + retaken;
+    if tree.counts.live > tree.settings.cap.max(grown) {
+        return Err(format!("{}: {} slots under a cap of {}, {grown} before (I1)", tree.id, tree.counts.live, tree.settings.cap));
+    }
+    Ok(())
+}
+
+/// I3: no free slot beside somebody who may have it.
+fn work_conservation(state: &State, tree: &Tree, cap_of_all: Option<u32>) -> Checked {
+    let all_live = state.workers.values().filter(|worker| worker.slot).count();
+    let of_tree = || tree.workers.iter().filter_map(|id| state.workers.get(id));
+    let live = of_tree().filter(|worker| worker.slot).count();
+    if live >= tree.settings.cap as usize || cap_of_all.is_some_and(|cap| all_live >= cap as usize) {
+        return Ok(());
+    }
+    let group_is_full = |worker: &Worker| {
+        let Some(group) = worker.group else { return false };
+        let used = of_tree().filter(|other| other.slot && other.group == Some(group)).count();
+        tree.settings.group_caps.get(usize::from(group)).is_some_and(|(_, cap)| used >= *cap as usize)
+    };
+    let wants = |worker: &Worker| match &worker.phase {
+        Phase::Queued => !tree.paused,
+        Phase::Parked { .. } => !tree.paused && worker.active_children == 0,
+        Phase::Blocked { over: Some(_), .. } => true,
+        Phase::Blocked { over: None, .. }
+        | Phase::Starting(_)
+        | Phase::Running
+        | Phase::Waiting { .. }
+        | Phase::ParkAsked { .. }
+        | Phase::Leaving { .. }
+        | Phase::Emptying { .. }
+        | Phase::Gone { .. }
+        | Phase::Finishing { .. }
+        | Phase::Ended { .. } => false,
+    };
+    match of_tree().find(|worker| wants(worker) && !group_is_full(worker)) {
+        Some(worker) => Err(format!("{} waits beside a free slot (I3): {:?}", worker.name, worker.phase)),
+        None => Ok(()),
+    }
+}
+
+/// A wait fails with `deadlock` only in trees that keep slots, and only when nothing else could move.
+fn deadlock(state: &State, outcome: &Stepped) -> Checked {
+    for record in &outcome.records {
+        let Event::WaitOver { worker: failed } = &record.event else { continue };
+        let Some(tree) = state.workers.get(failed).and_then(|worker| state.trees.get(&worker.tree)) else { continue };
+        let moves = |worker: &&Worker| {
+            worker.id != *failed
+                && worker.tree == tree.id
+                && (worker.has_process() && !matches!(worker.phase, Phase::Blocked { over: None, .. }))
+        };
+        if tree.settings.lend_slots {
+            return Err(format!("{failed} is told of a deadlock in a tree that lends slots"));
+        }
+        if let Some(other) = state.workers.values().find(moves) {
+            return Err(format!("{failed} is told of a deadlock while {} moves: {:?}", other.name, other.phase));
+        }
+    }
+    Ok(())
+}
+
+/// After every action: kernel and broker.
+pub(crate) fn world(world: &World) -> Checked {
+    let state = world.state();
+    for (incarnation, proc) in world.procs().filter(|(_, proc)| proc.counts()) {
+        let Some(worker) = state.workers.get(&proc.worker) else { return Err(format!("{incarnation} runs for nobody (I2)")) };
+        if worker.incarnation() != incarnation || !worker.has_process() {
+            return Err(format!("{incarnation} of {} runs and the broker does not know: {:?} (I2, I8)", worker.name, worker.phase));
+        }
+        // A call that a dead client has left, and what a lent worker leaves behind, are lent as before.
+        let lent = matches!(worker.phase, Phase::Blocked { .. } | Phase::Emptying { .. });
+        if !worker.slot && !lent {
+            return Err(format!("{incarnation} runs without a slot (I2)"));
+        }
+    }
+    if world.link_is_silent() { open_effects(world) } else { Ok(()) }
+}
+
+/// With nothing under way, what the state says is open has reached the kernel, and nothing else has.
+fn open_effects(world: &World) -> Checked {
+    for effect in recover::open_effects(world.state()) {
+        match &effect {
+            Effect::Spawn(spawn) => return Err(format!("the start of {} is lost", spawn.incarnation)),
+            Effect::Signal { incarnation, signal } => {
+                let Some(proc) = world.supervisor.procs.get(incarnation) else { continue };
+                let done = match signal {
+                    Signal::Term => proc.termed,
+                    Signal::Kill => !proc.main,
+                    Signal::CloseStdin => true,
+                };
+                if !done {
+                    return Err(format!("{signal:?} to {incarnation} is lost"));
+                }
+            }
+            Effect::Reply { .. }
+            | Effect::Refuse { .. }
+            | Effect::Deliver { .. }
+            | Effect::AskPark { .. }
+            | Effect::ParkOk { .. }
+            | Effect::Forget { .. }
+            | Effect::Adopt { .. }
+            | Effect::RemoveFiles { .. }
+            | Effect::Leave => {}
+        }
+    }
+    let unasked = |(_, proc): &(_, &Proc)| {
+        proc.termed && proc.main && world.state().workers.get(&proc.worker).is_none_or(|worker| worker.stop.is_none())
+    };
+    match world.procs().find(unasked) {
+        Some((incarnation, _)) => Err(format!("{incarnation} got a signal that no state asks for")),
+        None => Ok(()),
+    }
+}
+
+/// An end that is announced to its lead: never a silent one (S3).
+pub(crate) fn announced(to: &str, end: &End) -> Checked {
+    if Model::is_silent(&end.outcome) { Err(format!("{to} is told that {} was stopped (S3)", end.name)) } else { Ok(()) }
+}
+
+/// A refusal of what must not be refused.
+pub(crate) fn refusal(world: &World, who: Who, call: &Call, rejection: &Rejection) -> Checked {
+    let Who::Proc(incarnation) = who else { return Ok(()) };
+    let Some(worker) = world.supervisor.procs.get(&incarnation).and_then(|proc| world.state().workers.get(&proc.worker)) else {
+        return Ok(());
+    };
+    if call.ask == Ask::Hello && worker.incarnation() == incarnation && worker.can_speak() {
+        return Err(format!("{} is who it says and was refused: {rejection}", worker.name));
+    }
+    Ok(())
+}
+
+/// An answer on its way to its client: after a stop's no process of the subtree lives (I13).
+pub(crate) fn reply(world: &World, call: CallId, reply: &Reply) -> Checked {
+    let Some(who) = world.calling.get(&call.0) else { return Ok(()) };
+    let Some(tree) = world.script(*who).and_then(|script| script.tree) else { return Ok(()) };
+    let state = world.journal.replica();
+    let below = |top: Option<WorkerId>, worker: WorkerId| top.is_none_or(|top| state.line(worker).any(|up| up == top));
+    let tops: Vec<Option<WorkerId>> = if let Reply::Stopped(names) = reply {
+        let named = names.iter().filter_map(|(name, _)| state.child_of(tree, world.owner(*who), name));
+        named.map(|worker| Some(worker.id)).collect()
+    } else if matches!(reply, Reply::Interrupted { .. } | Reply::Closed { .. }) {
+        vec![None]
+    } else {
+        Vec::new()
+    };
+    // New work may have been launched since an interrupt: only what it stopped has to be gone.
+    let gone = |worker: WorkerId| state.workers.get(&worker).is_some_and(|worker| worker.stop.is_some() || worker.has_ended());
+    for (incarnation, proc) in world.procs().filter(|(_, proc)| proc.counts()) {
+        let of_tree = state.workers.get(&proc.worker).is_some_and(|worker| worker.tree == tree);
+        if of_tree && gone(proc.worker) && tops.iter().any(|top| below(*top, proc.worker)) {
+            return Err(format!("{incarnation} lives after the answer that it was stopped (I13)"));
+        }
+    }
+    Ok(())
+}
+
+/// A lead that has gone through its plan knows the end of every child (I10).
+pub(crate) fn knows_all(world: &World, who: Who) -> Checked {
+    let Some(script) = world.script(who) else { return Ok(()) };
+    let gathers = script.ops.iter().any(|op| matches!(op, super::plan::Op::Gather(_)));
+    if script.at.maimed || !gathers || !matches!(script.caller, Some(Caller::Worker { .. } | Caller::Root(_))) {
+        return Ok(());
+    }
+    for (child, outcome) in world.model.tellable(world.owner(who), script.tree) {
+        if outcome.is_none() || !script.at.known.contains(&child) {
+            return Err(format!("{} goes without the end of {child}: {outcome:?} (I10)", script.name));
+        }
+    }
+    Ok(())
+}
+

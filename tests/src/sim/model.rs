@@ -1,0 +1,199 @@
+//! A second book-keeping, from the committed events alone: who owns whom, what was reserved, who queued before whom, who ended.
+//!
+//! It shares no code with the core's state, so that a fault of the one shows against the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use roost_core::event::{Event, Grant, Owner, Record};
+use roost_core::limits::WAKE_BYPASS;
+use roost_core::state::State;
+use roost_proto::id::{Epoch, TreeId, WorkerId};
+use roost_proto::outcome::{Failure, Outcome};
+
+use super::Checked;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) tree: TreeId,
+    pub(crate) owner: Owner,
+    /// Who launched it: its budget stays there, whoever adopts it.
+    launcher: Owner,
+    group: Option<u16>,
+    epoch: Epoch,
+    started: bool,
+    parked: bool,
+    pub(crate) outcome: Option<Outcome>,
+    /// Starts of its tree when it became ready for a final wake.
+    ready: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Model {
+    pub(crate) workers: BTreeMap<WorkerId, Known>,
+    /// Limit and what was reserved from it.
+    ledgers: BTreeMap<(TreeId, Owner), (u64, u64)>,
+    starts: BTreeMap<TreeId, u64>,
+    grouped: BTreeSet<TreeId>,
+}
+
+impl Model {
+    pub(crate) fn children_of(&self, owner: Owner, tree: Option<TreeId>) -> BTreeSet<WorkerId> {
+        self.workers.iter().filter(|(_, known)| Some(known.tree) == tree && known.owner == owner).map(|(worker, _)| *worker).collect()
+    }
+
+    /// Whether this end is told to nobody.
+    pub(crate) fn is_silent(outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed))
+    }
+
+    /// The children that this owner launched itself, that are still its own, and whose end must have been told.
+    pub(crate) fn tellable(&self, owner: Owner, tree: Option<TreeId>) -> Vec<(WorkerId, Option<&Outcome>)> {
+        let own = |known: &&Known| Some(known.tree) == tree && known.owner == owner && known.launcher == owner;
+        let of = self.workers.iter().filter(|(_, known)| own(known));
+        of.filter(|(_, known)| !known.outcome.as_ref().is_some_and(Self::is_silent))
+            .map(|(worker, known)| (*worker, known.outcome.as_ref()))
+            .collect()
+    }
+
+    fn worker(&mut self, worker: WorkerId) -> Checked<&mut Known> {
+        self.workers.get_mut(&worker).ok_or_else(|| format!("an event of {worker}, whom nobody launched"))
+    }
+
+    pub(crate) fn observe(&mut self, record: &Record) -> Checked {
+        match &record.event {
+            Event::TreeOpened(opened) => {
+                self.ledgers.insert((opened.tree, Owner::Root), (opened.settings.budget, 0));
+                if !opened.settings.group_caps.is_empty() {
+                    self.grouped.insert(opened.tree);
+                }
+            }
+            Event::JobAccepted(job) => {
+                let cost: u64 = job.tasks.iter().map(|task| 1 + task.allowance).sum();
+                let (limit, reserved) = self.ledgers.entry((job.tree, job.owner)).or_default();
+                *reserved += cost;
+                if reserved > limit {
+                    return Err(format!("{:?} has reserved more than its budget (I11)", job.owner));
+                }
+                for task in &job.tasks {
+                    self.ledgers.insert((job.tree, Owner::Worker(task.worker)), (task.allowance, 0));
+                    let known = Known {
+                        tree: job.tree,
+                        owner: job.owner,
+                        launcher: job.owner,
+                        group: task.group,
+                        epoch: Epoch(0),
+                        started: false,
+                        parked: false,
+                        outcome: None,
+                        ready: None,
+                    };
+                    self.workers.insert(task.worker, known);
+                }
+            }
+            Event::SlotTaken { worker, epoch, grant, .. } => self.granted(*worker, *epoch, *grant)?,
+            Event::StartRetried { worker, epoch } => self.worker(*worker)?.epoch = *epoch,
+            Event::Parked { worker, .. } => self.worker(*worker)?.parked = true,
+            Event::SlotFreed { worker, .. } => self.note_ready(Owner::Worker(*worker)),
+            Event::Reowned { worker, owner } => self.worker(*worker)?.owner = *owner,
+            Event::Ended { worker, outcome } => self.ended(*worker, outcome)?,
+            Event::ProcessStarted { .. }
+            | Event::StartDeferred { .. }
+            | Event::Blocked { .. }
+            | Event::SlotLent { .. }
+            | Event::WaitOver { .. }
+            | Event::SlotRetaken { .. }
+            | Event::Settled { .. }
+            | Event::Resumed { .. }
+            | Event::Delivered { .. }
+            | Event::ParkAsked { .. }
+            | Event::ParkCancelled { .. }
+            | Event::MainExited { .. }
+            | Event::StopAsked { .. }
+            | Event::KillSent { .. }
+            | Event::Finishing { .. }
+            | Event::Consumed { .. }
+            | Event::CapSet { .. }
+            | Event::PauseSet { .. }
+            | Event::Interrupted { .. }
+            | Event::TreeClosed { .. }
+            | Event::TreeForgotten { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn granted(&mut self, worker: WorkerId, epoch: Epoch, grant: Grant) -> Checked {
+        let starts = self.workers.get(&worker).and_then(|known| self.starts.get(&known.tree)).copied().unwrap_or(0);
+        let known = self.worker(worker)?;
+        let (tree, group) = (known.tree, known.group);
+        if known.outcome.is_some() {
+            return Err(format!("{worker} has ended and is granted a slot (I6, I13)"));
+        }
+        if grant != Grant::Return && epoch.0 != known.epoch.0 + 1 {
+            return Err(format!("{worker}: incarnation {epoch} follows on {} (I5)", known.epoch));
+        }
+        known.epoch = epoch;
+        known.parked = false;
+        let ready = known.ready.take();
+        match grant {
+            Grant::Start => {
+                known.started = true;
+                let earlier = |(id, other): &(&WorkerId, &Known)| {
+                    **id < worker && other.tree == tree && other.group == group && !other.started && other.outcome.is_none()
+                };
+                if let Some((first, _)) = self.workers.iter().find(earlier) {
+                    return Err(format!("{worker} starts before {first}, who queued earlier (I4)"));
+                }
+                *self.starts.entry(tree).or_default() += 1;
+            }
+            Grant::FinalWake => {
+                if ready.is_some_and(|ready| starts - ready > WAKE_BYPASS) && !self.grouped.contains(&tree) {
+                    return Err(format!("{worker} was passed over by {} starts (I9)", starts - ready.unwrap_or(0)));
+                }
+            }
+            Grant::EarlyWake | Grant::Return => {}
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, worker: WorkerId, outcome: &Outcome) -> Checked {
+        let active = self.workers.iter().find(|(_, other)| other.owner == Owner::Worker(worker) && other.outcome.is_none());
+        if let Some((child, _)) = active {
+            return Err(format!("{worker} ends while its child {child} is active (I7)"));
+        }
+        let known = self.worker(worker)?;
+        if known.outcome.is_some() {
+            return Err(format!("{worker} ends twice (I6)"));
+        }
+        known.outcome = Some(outcome.clone());
+        let owner = known.owner;
+        self.note_ready(owner);
+        Ok(())
+    }
+
+    /// A parked worker without active children has been ready since now.
+    fn note_ready(&mut self, owner: Owner) {
+        let Owner::Worker(lead) = owner else { return };
+        let active = self.workers.values().any(|other| other.owner == owner && other.outcome.is_none());
+        if let Some(known) = self.workers.get_mut(&lead).filter(|known| known.parked && !active) {
+            known.ready = Some(self.starts.get(&known.tree).copied().unwrap_or(0));
+        }
+    }
+
+    /// The core's state agrees with this one.
+    pub(crate) fn compare(&self, state: &State) -> Checked {
+        for ((tree, owner), (limit, reserved)) in &self.ledgers {
+            let Some(lead) = state.lead(*tree, *owner) else { continue };
+            let ledger = (lead.ledger.limit(), lead.ledger.remaining());
+            if ledger != (*limit, limit - reserved) {
+                return Err(format!("{owner:?}: budget {ledger:?}, reserved {reserved} of {limit} (I11)"));
+            }
+        }
+        for (id, known) in &self.workers {
+            let Some(worker) = state.workers.get(id) else { continue };
+            if worker.owner != known.owner || worker.has_ended() != known.outcome.is_some() {
+                return Err(format!("{id} is owned or ended otherwise than recorded (I6, I12)"));
+            }
+        }
+        Ok(())
+    }
+}

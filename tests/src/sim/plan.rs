@@ -1,0 +1,197 @@
+//! What workers and roots do, decided by the seed and the name alone: a crash, a park or another order changes no plan.
+
+use super::rng::Rng;
+
+/// One thing that a client does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    Launch { tasks: u64, foreground: bool },
+    Wait { which: Which, timeout_ms: Option<u64> },
+    Read { nth: usize, wait: bool },
+    Stop { nth: usize },
+    /// Stop somebody whom it does not own.
+    Foreign,
+    /// Try to change the cap as a worker.
+    CapAsWorker,
+    Park,
+    /// Until it knows the end of every child.
+    Gather(Gather),
+    Open,
+    Cap(u32),
+    Pause(bool),
+    Interrupt,
+    /// Ends the work and the tree.
+    Close { now: bool },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Which {
+    All,
+    Any,
+    Nth(usize),
+}
+
+/// How a worker waits until it knows all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Gather {
+    Wait,
+    Park,
+    /// The way of workers that speak the protocol.
+    Settle,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Ending {
+    Code(i32),
+    Signal(i32),
+}
+
+/// How starting it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Fate {
+    Starts,
+    Missing,
+    /// Fails for want of something that comes back, in so many epochs.
+    Transient(u32),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Program {
+    pub(crate) ops: Vec<Op>,
+    pub(crate) ending: Ending,
+    pub(crate) fate: Fate,
+    pub(crate) corrupts: bool,
+    pub(crate) stubborn: bool,
+    pub(crate) leaves: bool,
+    /// Parks and does not exit.
+    pub(crate) lingers: bool,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) grouped: bool,
+    pub(crate) allowance: u64,
+}
+
+/// How wild a run is.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    /// Only what ends the same way in every order.
+    pub(crate) tidy: bool,
+    /// Programs that were written down, by name.
+    pub(crate) fixed: std::collections::BTreeMap<String, Program>,
+}
+
+impl Program {
+    /// Does these things, then exits 0.
+    pub(crate) fn plain(ops: Vec<Op>, allowance: u64) -> Self {
+        Self {
+            ops,
+            ending: Ending::Code(0),
+            fate: Fate::Starts,
+            corrupts: false,
+            stubborn: false,
+            leaves: false,
+            lingers: false,
+            timeout_ms: None,
+            grouped: false,
+            allowance,
+        }
+    }
+}
+
+/// How deep the name of a worker says that it is.
+fn depth_of(name: &str) -> usize {
+    name.matches('.').count()
+}
+
+impl Plan {
+    /// The program of a worker.
+    pub(crate) fn of(&self, name: &str) -> Program {
+        if let Some(program) = self.fixed.get(name) {
+            return program.clone();
+        }
+        let mut rng = Rng::of(self.seed, name);
+        let depth = depth_of(name);
+        let allowance = if depth < 3 { rng.below(7) } else { 0 };
+        let mut program = Program::plain(self.worker_ops(&mut rng, depth, allowance), allowance);
+        program.grouped = rng.chance(400);
+        program.lingers = rng.chance(50);
+        program.stubborn = rng.chance(200);
+        program.leaves = rng.chance(150);
+        if !self.tidy {
+            program.timeout_ms = rng.chance(80).then(|| 1 + rng.below(4_000));
+            program.corrupts = rng.chance(20);
+        }
+        program.fate = match rng.below(if self.tidy { 940 } else { 1000 }) {
+            0..880 => Fate::Starts,
+            880..940 => Fate::Transient(1 + u32::try_from(rng.below(2)).unwrap_or(0)),
+            940..960 => Fate::Transient(9),
+            _ => Fate::Missing,
+        };
+        program.ending = match rng.below(100) {
+            0..80 => Ending::Code(0),
+            80..92 => Ending::Code(3),
+            _ => Ending::Signal(11),
+        };
+        program
+    }
+
+    fn worker_ops(&self, rng: &mut Rng, depth: usize, allowance: u64) -> Vec<Op> {
+        let launches = if allowance == 0 { u64::from(rng.chance(20)) } else { [1, 1, 2, 2][rng.index(4)].min(4 - depth as u64) };
+        let speaks = rng.chance(300);
+        let mut ops = Vec::new();
+        for _ in 0..launches {
+            ops.push(Op::Launch { tasks: 1 + rng.below(3), foreground: rng.chance(150) });
+            if rng.chance(400) {
+                ops.push(self.middle(rng));
+            }
+        }
+        if launches > 0 && (self.tidy || rng.chance(880)) {
+            ops.push(Op::Gather(match rng.below(2) {
+                _ if speaks => Gather::Settle,
+                0 => Gather::Wait,
+                _ => Gather::Park,
+            }));
+        }
+        ops
+    }
+
+    fn middle(&self, rng: &mut Rng) -> Op {
+        let nth = rng.index(4);
+        match rng.below(if self.tidy { 6 } else { 10 }) {
+            0 => Op::Park,
+            1 => Op::Wait { which: Which::Any, timeout_ms: None },
+            2 => Op::Wait { which: Which::Nth(nth), timeout_ms: None },
+            3 => Op::Read { nth, wait: rng.chance(500) },
+            4 => Op::Foreign,
+            5 => Op::CapAsWorker,
+            6 => Op::Wait { which: Which::All, timeout_ms: Some(rng.below(3_000)) },
+            7 => Op::Wait { which: Which::Any, timeout_ms: Some(rng.below(100)) },
+            _ => Op::Stop { nth },
+        }
+    }
+
+    /// The program of a root: launches and meddles, waits for all, closes.
+    pub(crate) fn root(&self, name: &str) -> Vec<Op> {
+        let mut rng = Rng::of(self.seed, name);
+        let mut ops = vec![Op::Open];
+        for _ in 0..1 + rng.below(3) {
+            ops.push(Op::Launch { tasks: 1 + rng.below(3), foreground: rng.chance(150) });
+            for _ in 0..rng.below(3) {
+                ops.push(match rng.below(if self.tidy { 7 } else { 11 }) {
+                    0..3 => Op::Cap(1 + u32::try_from(rng.below(4)).unwrap_or(0)),
+                    3 => Op::Pause(true),
+                    4 => Op::Pause(false),
+                    7 => Op::Interrupt,
+                    8 => Op::Stop { nth: rng.index(4) },
+                    _ => self.middle(&mut rng),
+                });
+            }
+        }
+        ops.push(Op::Pause(false));
+        ops.push(Op::Gather(Gather::Wait));
+        ops.push(Op::Close { now: !self.tidy && rng.chance(300) });
+        // A root cannot park, and what only workers are refused is its right.
+        ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker));
+        ops
+    }
+}

@@ -1,0 +1,143 @@
+//! One random run of a seed: a wild part with faults, then a calm one in which everything has to end.
+
+use std::collections::BTreeMap;
+
+use roost_core::event::Settings;
+
+use super::plan::Plan;
+use super::rng::Rng;
+use super::script::{Ask, Who};
+use super::world::{Action, World};
+use super::{Checked, check};
+
+/// Most actions of the wild part, and of the calm one.
+const WILD: u64 = 220;
+const CALM: u64 = 12_000;
+
+/// What a run came to.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Steps of the broker.
+    pub steps: u64,
+    /// Workers that ended.
+    pub workers: u64,
+    /// What happened how often.
+    pub seen: BTreeMap<&'static str, u64>,
+}
+
+/// What holds for a tree of this seed.
+pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
+    Settings {
+        cap: 1 + u32::try_from(rng.below(4)).unwrap_or(0),
+        budget: 3 + rng.below(22),
+        lend_slots: rng.chance(700),
+        end_leftovers: rng.chance(700),
+        adopt_orphans: rng.chance(300),
+        stop_grace_ms: [0, 50, 5_000][rng.index(3)],
+        depth_max: 2 + u32::try_from(rng.below(4)).unwrap_or(0),
+        group_caps: if rng.chance(350) { vec![("writers".into(), 1 + u32::try_from(rng.below(2)).unwrap_or(0))] } else { Vec::new() },
+    }
+}
+
+/// The world of a seed.
+pub(crate) fn world_of(seed: u64, tidy: bool) -> Checked<World> {
+    let mut rng = Rng::of(seed, "world");
+    let plan = Plan { seed, tidy, fixed: BTreeMap::new() };
+    let trees = if rng.chance(250) { 2 } else { 1 };
+    let settings = (0..trees).map(|_| settings_of(&mut rng)).collect();
+    let cap_of_all = rng.chance(250).then(|| 1 + u32::try_from(rng.below(3)).unwrap_or(0));
+    World::new(plan, settings, cap_of_all)
+}
+
+/// Runs a seed. An error says what did not hold.
+pub fn run(seed: u64, trace: bool) -> Checked<Report> {
+    let mut world = world_of(seed, false)?;
+    world.trace = trace;
+    let mut rng = Rng::of(seed, "order");
+    let eager = 300 + rng.below(650);
+    let faults = if rng.chance(700) { rng.below(40) } else { 0 };
+    for _ in 0..WILD {
+        if world.is_over() {
+            break;
+        }
+        let action = fault(&world, &mut rng, faults).or_else(|| choose(&world, &mut rng, eager));
+        let Some(action) = action else { break };
+        world.perform(action)?;
+    }
+    finish(&mut world, &mut rng)?;
+    let workers = world.state().workers.len() as u64;
+    Ok(Report { steps: world.steps, workers, seen: world.seen })
+}
+
+/// No faults any more: everything has to end (liveness).
+pub(crate) fn finish(world: &mut World, rng: &mut Rng) -> Checked {
+    for _ in 0..CALM {
+        if world.is_over() {
+            for index in 0..world.roots.len() {
+                check::knows_all(world, Who::Root(index))?;
+            }
+            return world.journal.replay();
+        }
+        match choose(world, rng, 900) {
+            Some(action) => world.perform(action)?,
+            None => return Err(format!("nothing can happen any more, and not everything has ended: {}", standing(world))),
+        }
+    }
+    Err(format!("everything goes on and nothing ends: {}", standing(world)))
+}
+
+/// One of the things that may happen; time passes mostly when nothing else is left.
+pub(crate) fn choose(world: &World, rng: &mut Rng, eager: u64) -> Option<Action> {
+    if world.is_ahead() && rng.chance(eager) {
+        return Some(Action::Commit);
+    }
+    let actions = world.actions();
+    let deadline = world.broker.next_deadline();
+    if actions.is_empty() {
+        let paused = world.state().open_trees().find(|tree| tree.paused).map(|tree| Action::Resume(tree.id));
+        return paused.or(deadline.map(|_| Action::Deadline));
+    }
+    if rng.chance(40) {
+        return Some(match deadline {
+            Some(_) if rng.chance(300) => Action::Deadline,
+            Some(_) | None => Action::Pass(rng.below(400)),
+        });
+    }
+    Some(actions[rng.index(actions.len())])
+}
+
+fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
+    if !rng.chance(per_mille) {
+        return None;
+    }
+    let living: Vec<_> = world.living().into_iter().collect();
+    match rng.below(10) {
+        0..4 => Some(Action::CrashBroker { answers_arrive: rng.chance(500) }),
+        4 => Some(Action::CrashSupervisor),
+        5..7 if !living.is_empty() => Some(Action::Die(living[rng.index(living.len())])),
+        _ => {
+            let waits = |who: &Who| {
+                let call = world.script(*who).and_then(|script| script.call.as_ref());
+                call.is_some_and(|call| matches!(call.ask, Ask::Wait { .. } | Ask::Read { wait: true, .. }) && !world.answers.contains_key(&call.id))
+            };
+            let procs = world.procs().map(|(incarnation, _)| Who::Proc(incarnation));
+            let waiting: Vec<Who> = procs.filter(waits).collect();
+            (!waiting.is_empty()).then(|| Action::Abandon(waiting[rng.index(waiting.len())]))
+        }
+    }
+}
+
+/// How everybody stands, for a failure.
+pub(crate) fn standing(world: &World) -> String {
+    let workers = world.state().workers.values().filter(|worker| !worker.has_ended());
+    let workers: Vec<String> =
+        workers.map(|worker| format!("{} {:?} slot {} active {}", worker.name, worker.phase, worker.slot, worker.active_children)).collect();
+    let procs = world.procs().map(|(incarnation, proc)| (incarnation, &proc.script));
+    let scripts: Vec<String> = world
+        .roots
+        .iter()
+        .map(|root| format!("{} at {:?} in {:?}", root.name, root.op(), root.call))
+        .chain(procs.map(|(incarnation, script)| format!("{incarnation} at {:?} {:?} in {:?}", script.op(), script.mode, script.call)))
+        .collect();
+    format!("\n  {}\n  {}", workers.join("\n  "), scripts.join("\n  "))
+}

@@ -1,0 +1,430 @@
+//! The pieces together: what may happen next, and its happening. Every action is followed by the checks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use roost_core::broker::Broker;
+use roost_core::command::{CallId, Caller, Command};
+use roost_core::effect::{Effect, Reply, Spawn};
+use roost_core::event::Settings;
+use roost_core::rejection::Rejection;
+use roost_core::state::State;
+use roost_core::time::{Mono, Now};
+use roost_proto::id::{Incarnation, TreeId};
+use roost_proto::link::{ExitStatus, Signal};
+
+use super::journal::Journal;
+use super::kernel::{Mail, Order, Proc, Supervisor};
+use super::model::Model;
+use super::plan::{Fate, Gather, Op, Plan};
+use super::rng::Rng;
+use super::script::{Mode, Progress, Script, Who};
+use super::{Checked, check};
+
+/// One thing that may happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Action {
+    /// The supervisor carries out its next order.
+    Order,
+    /// The broker takes the supervisor's next report.
+    Report,
+    /// A client does its next thing; where there is a choice, this one.
+    Act(Who, u8),
+    /// The broker notices that a client is gone.
+    Hangup,
+    /// What the steps recorded becomes durable, and their effects are released.
+    Commit,
+    /// Time passes to the broker's next deadline.
+    Deadline,
+    /// So many milliseconds pass, unless a deadline comes first.
+    Pass(u64),
+    /// The broker dies; answers under way arrive or do not.
+    CrashBroker { answers_arrive: bool },
+    /// The supervisor dies, and the broker with it.
+    CrashSupervisor,
+    /// A process dies by itself.
+    Die(Incarnation),
+    /// What a process left behind is gone.
+    Emptied(Incarnation),
+    /// A client gives up its call and goes on.
+    Abandon(Who),
+    /// Somebody resumes a paused tree.
+    Resume(TreeId),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    Reply(Box<Reply>),
+    Refused(Rejection),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) now: u64,
+    pub(crate) broker: Broker,
+    pub(crate) journal: Journal,
+    /// Effects that wait for the commit.
+    held: Vec<Effect>,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) roots: Vec<Script>,
+    pub(crate) settings: Vec<Settings>,
+    pub(crate) contexts: BTreeMap<u128, Progress>,
+    pub(crate) answers: BTreeMap<u64, Answer>,
+    /// Calls whose client is gone.
+    pub(crate) lost: Vec<CallId>,
+    /// Counts the lives of the broker.
+    pub(crate) life: u64,
+    pub(crate) model: Model,
+    pub(crate) plan: Plan,
+    pub(crate) calls: u64,
+    /// Number calls per caller, so that the order of callers leaves no trace in the state.
+    pub(crate) calls_by_caller: bool,
+    pub(crate) calling: BTreeMap<u64, Who>,
+    pids: u32,
+    cap_of_all: Option<u32>,
+    last_step: Option<u64>,
+    pub(crate) steps: u64,
+    pub(crate) trace: bool,
+    /// What happened how often.
+    pub(crate) seen: BTreeMap<&'static str, u64>,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan, settings: Vec<Settings>, cap_of_all: Option<u32>) -> Checked<Self> {
+        let roots = (0..settings.len())
+            .map(|index| {
+                let name = format!("r{index}");
+                let ops = plan.fixed.get(&name).map_or_else(|| plan.root(&name), |program| program.ops.clone());
+                Script::new(name, ops, Progress::default())
+            })
+            .collect();
+        let mut world = Self {
+            now: 1_000,
+            broker: Broker::restore(State::default(), cap_of_all),
+            journal: Journal::default(),
+            held: Vec::new(),
+            supervisor: Supervisor::default(),
+            roots,
+            settings,
+            contexts: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            lost: Vec::new(),
+            life: 0,
+            model: Model::default(),
+            plan,
+            calls: 0,
+            calls_by_caller: false,
+            calling: BTreeMap::new(),
+            pids: 100,
+            cap_of_all,
+            last_step: None,
+            steps: 0,
+            trace: false,
+            seen: BTreeMap::new(),
+        };
+        world.step(Command::Reconcile { children: Vec::new() })?;
+        Ok(world)
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        self.broker.state()
+    }
+
+    pub(crate) fn procs(&self) -> impl Iterator<Item = (Incarnation, &Proc)> + '_ {
+        self.supervisor.procs.iter().map(|(incarnation, proc)| (*incarnation, proc))
+    }
+
+    pub(crate) fn moment(&self) -> Now {
+        Now { mono: Mono(self.now), wall_ms: 1_700_000_000_000 + self.now }
+    }
+
+    /// Whether steps or effects wait for a commit.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.journal.is_ahead() || !self.held.is_empty()
+    }
+
+    /// Nothing is under way between broker and supervisor.
+    pub(crate) fn link_is_silent(&self) -> bool {
+        !self.is_ahead() && self.supervisor.orders.is_empty() && self.supervisor.reports.is_empty()
+    }
+
+    /// All that may happen, without faults.
+    pub(crate) fn actions(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if self.is_ahead() {
+            actions.push(Action::Commit);
+        }
+        if !self.supervisor.orders.is_empty() {
+            actions.push(Action::Order);
+        }
+        if !self.supervisor.reports.is_empty() {
+            actions.push(Action::Report);
+        }
+        if !self.lost.is_empty() {
+            actions.push(Action::Hangup);
+        }
+        let procs = self.procs().map(|(incarnation, _)| Who::Proc(incarnation));
+        for who in (0..self.roots.len()).map(Who::Root).chain(procs) {
+            actions.extend((0..self.choices(who)).map(|choice| Action::Act(who, choice)));
+        }
+        let left = self.procs().filter(|(_, proc)| !proc.main && proc.leftovers && proc.end_leftovers);
+        actions.extend(left.filter(|(incarnation, _)| self.supervisor.holds(*incarnation)).map(|(incarnation, _)| Action::Emptied(incarnation)));
+        actions
+    }
+
+    pub(crate) fn perform(&mut self, action: Action) -> Checked {
+        if self.trace && action != Action::Commit {
+            println!("{:>7} ms  {action:?}", self.now);
+        }
+        match action {
+            Action::Order => self.carry_out()?,
+            Action::Report => {
+                if let Some(report) = self.supervisor.reports.pop_front() {
+                    self.step(report)?;
+                }
+            }
+            Action::Act(who, choice) => self.act(who, choice)?,
+            Action::Hangup => {
+                let calls = std::mem::take(&mut self.lost);
+                self.step(Command::Abandon { calls })?;
+            }
+            Action::Commit => self.commit()?,
+            Action::Deadline => {
+                if let Some(at) = self.broker.next_deadline() {
+                    self.now = self.now.max(at.0);
+                    self.step(Command::Tick)?;
+                }
+            }
+            Action::Pass(ms) => {
+                self.now += ms;
+                if self.broker.next_deadline().is_some_and(|at| at.0 <= self.now) {
+                    self.step(Command::Tick)?;
+                }
+            }
+            Action::CrashBroker { answers_arrive } => self.crash_broker(answers_arrive)?,
+            Action::CrashSupervisor => {
+                self.supervisor.crash();
+                self.note("supervisor crashes");
+                self.crash_broker(false)?;
+            }
+            Action::Die(incarnation) => self.end_process(incarnation, ExitStatus::Signal(11), false),
+            Action::Emptied(incarnation) => self.supervisor.emptied(incarnation),
+            Action::Abandon(who) => self.abandon(who),
+            Action::Resume(tree) => {
+                self.calls += 1;
+                self.step(Command::Pause { call: CallId(self.calls), caller: Caller::Root(tree), paused: false })?;
+            }
+        }
+        check::world(self)
+    }
+
+    pub(crate) fn note(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    /// One step of the broker.
+    pub(crate) fn step(&mut self, command: Command) -> Checked {
+        self.steps += 1;
+        let before: BTreeMap<TreeId, u32> = self.state().trees.values().map(|tree| (tree.id, tree.counts.live)).collect();
+        let told = self.trace.then(|| format!("{command:?}"));
+        let outcome = self.broker.step(self.moment(), command).map_err(|error| format!("the broker stops: {error}"))?;
+        if self.trace {
+            println!("            {}", told.unwrap_or_default());
+            outcome.records.iter().for_each(|record| println!("              #{} {:?}", record.seq, record.event));
+            outcome.effects.iter().for_each(|effect| println!("              -> {effect:?}"));
+        }
+        let same_moment = self.last_step == Some(self.now);
+        self.last_step = Some(self.now);
+        check::step(self, &outcome, &before, same_moment)?;
+        self.journal.append(outcome.records);
+        self.held.extend(outcome.effects);
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Checked {
+        while let Some(record) = self.journal.commit_next()? {
+            self.model.observe(&record)?;
+        }
+        if self.journal.replica() != self.broker.state() {
+            return Err("the replay of the journal gives another state than the live one (I15)".into());
+        }
+        self.model.compare(self.journal.replica())?;
+        for effect in std::mem::take(&mut self.held) {
+            self.release(effect)?;
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, effect: Effect) -> Checked {
+        if let Some(order) = Order::of(&effect) {
+            self.supervisor.orders.push_back(order);
+            return Ok(());
+        }
+        let (incarnation, mail) = match effect {
+            Effect::Reply { call, reply } => {
+                check::reply(self, call, &reply)?;
+                self.answers.insert(call.0, Answer::Reply(Box::new(reply)));
+                return Ok(());
+            }
+            Effect::Refuse { call, rejection } => {
+                self.answers.insert(call.0, Answer::Refused(rejection));
+                return Ok(());
+            }
+            Effect::Deliver { incarnation, items } => (incarnation, Mail::Items(items)),
+            Effect::AskPark { incarnation } => (incarnation, Mail::AskPark),
+            Effect::ParkOk { incarnation } => (incarnation, Mail::ParkOk),
+            Effect::Spawn(_) | Effect::Signal { .. } | Effect::Forget { .. } | Effect::Adopt { .. } => return Ok(()),
+            Effect::RemoveFiles { .. } | Effect::Leave => return Ok(()),
+        };
+        // Without a connection there is nobody to tell: the core has to tell again when there is one.
+        let life = self.life;
+        let connected = |proc: &&mut Proc| proc.main && proc.script.life == life && proc.script.caller.is_some();
+        if let Some(proc) = self.supervisor.procs.get_mut(&incarnation).filter(connected) {
+            proc.mail.push_back(mail);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self) -> Checked {
+        match self.supervisor.orders.pop_front() {
+            None => Ok(()),
+            Some(Order::Forget(incarnation)) => {
+                self.supervisor.forget(incarnation);
+                Ok(())
+            }
+            Some(Order::Adopt(incarnation)) => {
+                self.supervisor.adopt(incarnation);
+                Ok(())
+            }
+            Some(Order::Signal(incarnation, signal)) => {
+                let call = self.script(Who::Proc(incarnation)).and_then(|script| script.call.as_ref()).map(|call| CallId(call.id));
+                self.supervisor.signal(incarnation, signal);
+                if signal == Signal::Kill {
+                    self.lost.extend(call);
+                }
+                Ok(())
+            }
+            Some(Order::Spawn(spawn)) => self.spawn(&spawn),
+        }
+    }
+
+    fn spawn(&mut self, spawn: &Spawn) -> Checked {
+        let incarnation = spawn.incarnation;
+        if self.supervisor.holds(incarnation) {
+            return Ok(());
+        }
+        let name = self.journal.replica().workers.get(&spawn.worker).map(|worker| worker.name.to_string()).unwrap_or_default();
+        let program = self.plan.of(&name);
+        let epoch = incarnation.epoch.0;
+        let failed = |transient| Command::SpawnFailed { incarnation, reason: "planned".into(), transient };
+        let wake_fails = Rng::of(self.plan.seed, &format!("{name}#{epoch}")).chance(if self.plan.tidy { 0 } else { 60 });
+        let failure = match (&spawn.wake, program.fate) {
+            (Some(_), _) if program.corrupts => Some(Command::ContextCorrupt { incarnation }),
+            (Some(_), _) if wake_fails => Some(failed(false)),
+            (None, Fate::Missing) => Some(failed(false)),
+            (None, Fate::Transient(epochs)) if epoch <= epochs => Some(failed(true)),
+            (Some(_) | None, Fate::Starts | Fate::Missing | Fate::Transient(_)) => None,
+        };
+        if let Some(failure) = failure {
+            self.note("starts fail");
+            self.supervisor.reports.push_back(failure);
+            return Ok(());
+        }
+        let script = self.script_of(spawn, name, program.ops.clone())?;
+        self.pids += 1;
+        let proc = Proc {
+            worker: spawn.worker,
+            pid: self.pids,
+            main: true,
+            leftovers: false,
+            end_leftovers: spawn.end_leftovers,
+            termed: false,
+            program,
+            script,
+            mail: Default::default(),
+        };
+        self.supervisor.start(incarnation, proc)
+    }
+
+    /// The client inside a new process: at its beginning, or where its context says, with what it is handed.
+    fn script_of(&mut self, spawn: &Spawn, name: String, ops: Vec<Op>) -> Checked<Script> {
+        let Some(wake) = &spawn.wake else {
+            let mut script = Script::new(name, ops, Progress::default());
+            script.tree = Some(spawn.tree);
+            return Ok(script);
+        };
+        self.note("wakes");
+        let at = self.contexts.get(&wake.context.digest.0).cloned().ok_or("a wake with a context that nobody saved")?;
+        let mut script = Script::new(name, ops, at);
+        script.tree = Some(spawn.tree);
+        let mut last = 0;
+        for (seq, end) in &wake.items {
+            check::announced(&script.name, end)?;
+            if *seq <= last || !script.learn(end.worker) {
+                return Err(format!("{} is told of {} twice, or out of order (I10, I17)", script.name, end.name));
+            }
+            last = *seq;
+        }
+        if wake.settled && matches!(script.op(), Some(Op::Gather(Gather::Park))) {
+            script.next();
+        }
+        Ok(script)
+    }
+
+    fn crash_broker(&mut self, answers_arrive: bool) -> Checked {
+        self.note("broker crashes");
+        self.journal.lose();
+        self.journal.replay()?;
+        self.held.clear();
+        self.lost.clear();
+        if !answers_arrive {
+            self.answers.clear();
+        }
+        // What was written to the link before is read before the new broker is spoken to.
+        while !self.supervisor.orders.is_empty() {
+            self.carry_out()?;
+        }
+        self.lost.clear();
+        self.supervisor.reports.clear();
+        self.supervisor.procs.values_mut().for_each(|proc| proc.mail.clear());
+        self.life += 1;
+        self.broker = Broker::restore(self.journal.replica().clone(), self.cap_of_all);
+        self.last_step = None;
+        let children = self.supervisor.hello();
+        self.step(Command::Reconcile { children })
+    }
+
+    /// A main process ends, with what it leaves behind.
+    pub(crate) fn end_process(&mut self, incarnation: Incarnation, status: ExitStatus, leaves: bool) {
+        let Some(proc) = self.supervisor.procs.get_mut(&incarnation) else { return };
+        proc.leftovers = leaves;
+        let call = proc.script.call.take();
+        self.lost.extend(call.map(|call| CallId(call.id)));
+        self.supervisor.exit(incarnation, status);
+    }
+
+    pub(crate) fn script(&self, who: Who) -> Option<&Script> {
+        match who {
+            Who::Root(index) => self.roots.get(index),
+            Who::Proc(incarnation) => self.supervisor.procs.get(&incarnation).map(|proc| &proc.script),
+        }
+    }
+
+    pub(crate) fn script_mut(&mut self, who: Who) -> Option<&mut Script> {
+        match who {
+            Who::Root(index) => self.roots.get_mut(index),
+            Who::Proc(incarnation) => self.supervisor.procs.get_mut(&incarnation).map(|proc| &mut proc.script),
+        }
+    }
+
+    /// Whether everything is over.
+    pub(crate) fn is_over(&self) -> bool {
+        let roots = self.roots.iter().all(|root| root.op().is_none() && root.call.is_none());
+        let kept = |proc: &Proc| !proc.main && !proc.end_leftovers;
+        roots && self.link_is_silent() && self.state().workers.values().all(|worker| worker.has_ended()) && self.procs().all(|(_, proc)| kept(proc))
+    }
+
+    /// The processes that a settled mode says nothing of: for choosing whom to crash.
+    pub(crate) fn living(&self) -> BTreeSet<Incarnation> {
+        self.procs().filter(|(_, proc)| proc.main && proc.script.mode != Mode::Leaving).map(|(incarnation, _)| incarnation).collect()
+    }
+}
