@@ -45,7 +45,8 @@ fn launch(name: &str, call: u64, timeout_ms: Option<u64>) -> Command {
 /// What happens, and when by the monotonic clock.
 fn story() -> Vec<(u64, Command)> {
     let incarnation = |execution| Incarnation { execution: ExecutionId(execution), epoch: Epoch(1) };
-    let spawned = |execution, pid| Command::Spawned { incarnation: incarnation(execution), process: ProcessIdentity { pid, start_ticks: 1 } };
+    let spawned =
+        |execution, pid| Command::Spawned { incarnation: incarnation(execution), process: ProcessIdentity { pid, start_ticks: 1 } };
     let wait = Command::Wait {
         call: CallId(5),
         caller: Caller::Root(TREE),
@@ -64,12 +65,12 @@ fn story() -> Vec<(u64, Command)> {
         (1_000, Command::Tick),
         (1_999, Command::Tick),
         // Its time is over: TERM.
-        (2_010, Command::Tick),
+        (2_030, Command::Tick),
         (2_600, Command::Tick),
         // The grace is over: KILL.
-        (7_010, Command::Tick),
-        (7_020, Command::Exited { incarnation: incarnation(1), status: ExitStatus::Signal(9), leftovers: false }),
-        (7_030, Command::Exited { incarnation: incarnation(2), status: ExitStatus::Code(0), leftovers: false }),
+        (7_040, Command::Tick),
+        (7_050, Command::Exited { incarnation: incarnation(1), status: ExitStatus::Signal(9), leftovers: false }),
+        (7_060, Command::Exited { incarnation: incarnation(2), status: ExitStatus::Code(0), leftovers: false }),
     ]
 }
 
@@ -90,7 +91,7 @@ fn told(wall_ms: impl Fn(usize) -> u64) -> Vec<String> {
 fn a_wall_clock_that_is_set_moves_no_deadline() {
     let year = 365 * 24 * 60 * 60 * 1_000_u64;
     let steady = told(|number| 50 * year + number as u64);
-    assert!(steady.iter().any(|line| line.starts_with("2010") && line.contains("Timeout")), "{steady:#?}");
+    assert!(steady.iter().any(|line| line.starts_with("2030") && line.contains("Timeout")), "{steady:#?}");
     // Back by a year, forward by a year, to the beginning and to the end of time.
     let wild = [50 * year, 49 * year, 51 * year, 0, u64::MAX / 2, 1];
     assert_eq!(told(|number| wild[number % wild.len()]), steady);

@@ -13,7 +13,10 @@ fn with_256_descriptors_300_connections_do_not_disturb_a_tree() {
     let (mut events, mut gate) = (home.fifo("events"), home.fifo("gate"));
     let tree = Tree::open(&home, &["--cap", "8"]);
     for number in 0..8 {
-        tree.spawn(&format!("w{number}"), r#"echo up >"$F/events"; read x <"$F/gate"; roost daemon status >/dev/null 2>&1; printf 'an answer'"#);
+        tree.spawn(
+            &format!("w{number}"),
+            r#"echo up >"$F/events"; read x <"$F/gate"; roost daemon status >/dev/null 2>&1; printf 'an answer'"#,
+        );
     }
     events.lines(8);
     let mut root = tree.wire();
@@ -38,7 +41,8 @@ fn with_256_descriptors_300_connections_do_not_disturb_a_tree() {
     // Whoever is inside is served, the workers end, and their answers are whole.
     gate.release(8);
     for number in 0..8 {
-        let result = root.call("result", &json!({"name": format!("w{number}"), "wait": true})).unwrap();
+        let reply = root.call("result", &json!({"name": format!("w{number}"), "wait": true})).unwrap();
+        let result = &reply["ended"];
         assert_eq!((&result["outcome"]["status"], &result["answer"]), (&json!("completed"), &json!("an answer")), "{result}");
     }
     drop(inside);

@@ -37,15 +37,10 @@ fn whoever_forked_away_is_ended_too() {
     let home = Home::new();
     let mut events = home.fifo("events");
     let tree = Tree::open(&home, &["--cap", "1", "--stop-grace", "500ms"]);
-    let away = home.script(
-        "away.sh",
-        r#"echo $$ >"$F/events"; trap '' TERM HUP; while :; do sleep 600; done"#,
-    );
+    let away = home.script("away.sh", r#"echo $$ >"$F/events"; trap '' TERM HUP; while :; do sleep 600; done"#);
     let away = away.display();
     // A child; two forks; two forks into a session of its own; a session of its own without any environment but the pipe's.
-    let script = format!(
-        r#"sh {away} & (sh {away} &) ; (setsid sh {away} &) ; env -i F="$F" PATH="$PATH" setsid sh {away} & wait"#
-    );
+    let script = format!(r#"sh {away} & (sh {away} &) ; (setsid sh {away} &) ; env -i F="$F" PATH="$PATH" setsid sh {away} & wait"#);
     tree.spawn("forks", &script);
     let known: Vec<Process> = events.lines(4).iter().map(|pid| find(pid.parse().unwrap()).unwrap()).collect();
     // Two have lost their parents to the supervisor already or will when it is stopped.
@@ -57,7 +52,8 @@ fn what_a_worker_leaves_behind_ends_with_it() {
     let home = Home::new();
     let mut events = home.fifo("events");
     let tree = Tree::open(&home, &["--cap", "1"]);
-    let script = r#"(setsid sh -c 'trap "" TERM HUP; echo $$ >"$F/events"; while :; do sleep 600; done' &); read x <"$F/gate"; printf done"#;
+    let script =
+        r#"(setsid sh -c 'trap "" TERM HUP; echo $$ >"$F/events"; while :; do sleep 600; done' &); read x <"$F/gate"; printf done"#;
     let mut gate = home.fifo("gate");
     tree.spawn("leaves", script);
     let left = Watched::new(events.line().parse().unwrap());

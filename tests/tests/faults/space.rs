@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use roost_tests::real::{Home, SmallDisk, Tree, outcome_of};
+use roost_tests::real::{Home, SmallDisk, Tree, by_name, outcome_of};
 use serde_json::{Value, json};
 
 /// A home whose state directory is a disk of its own.
@@ -73,34 +73,39 @@ fn without_any_room_ends_and_contexts_are_kept() {
 #[test]
 fn with_the_ballast_gone_as_well_calls_are_refused_and_nothing_is_lost() {
     let Some((home, disk)) = on_small_disk() else { return };
-    let (mut events, mut gate) = (home.fifo("events"), home.fifo("gate"));
-    let tree = Tree::open(&home, &["--cap", "2"]);
-    tree.spawn("one", r#"printf said; echo up >"$F/events"; read x <"$F/gate""#);
-    tree.spawn("two", r#"printf said; echo up >"$F/events"; read x <"$F/gate""#);
+    let (mut events, mut gate, mut late) = (home.fifo("events"), home.fifo("gate"), home.fifo("late"));
+    let tree = Tree::open(&home, &["--cap", "3"]);
+    // Its context is larger than anything that is free in the journal.
+    let lead = r#"if [ "${ROOST_WAKE-}" = 1 ]; then wc -c <"$ROOST_CONTEXT"; exit; fi
+        head -c 900000 /dev/zero | tr '\0' c >"$F/context"; echo up >"$F/events"; read x <"$F/gate"; exec roost park --context "$F/context""#;
+    tree.spawn("lead", lead);
+    tree.spawn("one", r#"printf said; echo up >"$F/events"; read x <"$F/late""#);
     events.lines(2);
     let waits = tree.roost(["wait", "--json"]).start();
-    disk.fill_up_to(0);
     let pids = home.daemon();
+    disk.fill_up_to(0);
     // A worker that writes on and on takes what the ballast gives back.
     std::fs::remove_file(home.state_dir().join("ballast")).unwrap();
     disk.fill_up_to(0);
-    gate.release(2);
-    // The ends cannot be written. Nobody is kept waiting for that: who asks is told why.
+    gate.release(1);
+    // The park cannot be written. Nobody is kept waiting for that: who asks is told why, and nothing that is not on disk.
     let asked = loop {
         let asked = tree.roost(["status", "--json"]).within(Duration::from_secs(10)).run();
         if asked.code() != 0 {
             break asked;
         }
-        let live = asked.json()["trees"][0]["live"].as_u64().unwrap();
-        assert!(live > 0, "an end was told that is not on disk: {asked}");
+        let status = asked.json();
+        assert_eq!(by_name(&status, "lead")["state"], "running", "{asked}");
     };
     assert_eq!(asked.json()["error"]["kind"], "no_space", "{asked}");
     refused(&tree);
+    late.release(1);
+    assert_eq!(home.roost(["daemon", "status", "--json"]).run().expect(1).json()["error"]["kind"], "no_space");
     disk.make_room();
     let told = waits.end().ok().json();
     let names: Vec<&Value> = told["ended"].as_array().unwrap().iter().map(|end| &end["name"]).collect();
-    assert!(names.len() == 2 && names.contains(&&json!("one")) && names.contains(&&json!("two")), "{told}");
-    assert_eq!(tree.answer("one"), "said");
+    assert!(names.len() == 2 && names.contains(&&json!("one")) && names.contains(&&json!("lead")), "{told}");
+    assert_eq!((tree.answer("one").as_str(), tree.answer("lead").as_str()), ("said", "900000\n"));
     tree.spawn("after", "printf after");
     assert_eq!((tree.answer("after").as_str(), home.daemon()), ("after", pids));
 }
@@ -125,25 +130,58 @@ fn a_worker_that_fills_the_disk_fails_alone() {
     assert_eq!((tree.answer("after").as_str(), home.daemon().broker), ("after", broker));
 }
 
+/// Leaves room for records, and none for a large file of a worker's. A new broker has worked its log off: that takes no room later.
+fn room_for_records_alone(home: &Home, disk: &SmallDisk) {
+    home.kill_broker();
+    home.daemon();
+    disk.fill_up_to(256 << 10);
+}
+
 #[test]
-fn a_start_and_a_wake_wait_for_room() {
+fn a_start_waits_for_room() {
     let Some((home, disk)) = on_small_disk() else { return };
     let (mut events, mut gate) = (home.fifo("events"), home.fifo("gate"));
+    let large = home.script("large", &"0123456789abcde\n".repeat(40_000));
+    let large = large.to_str().unwrap();
     let tree = Tree::open(&home, &["--cap", "1"]);
-    let lead = r#"if [ "${ROOST_WAKE-}" = 1 ]; then cat "$ROOST_CONTEXT"; exit; fi
-        roost spawn --name kid -- sh -c 'echo up >"$F/events"; read x <"$F/gate"' >&2; echo kept >"$F/context"
-        exec roost park --context "$F/context""#;
+    let lead = r#"if [ "${ROOST_WAKE-}" = 1 ]; then wc -c <"$ROOST_CONTEXT"; exit; fi
+        roost spawn --name kid -- sh -c 'echo up >"$F/events"; read x <"$F/gate"' >&2; exec roost park --context "$F/large""#;
     tree.spawn_with("lead", &["--descendants", "1"], lead);
     assert_eq!(events.line(), "up");
-    tree.spawn_with("task", &["--task", "the task"], "cat");
-    tree.spawn_with("stopped", &["--task", "the task"], "cat");
-    disk.fill_up_to(0);
-    std::fs::remove_file(home.state_dir().join("ballast")).unwrap();
-    // Room for records, and for no file of a worker's.
-    disk.fill_up_to(0);
+    tree.spawn_with("stopped", &["--task-file", large], "cat");
+    tree.spawn_with("task", &["--task-file", large], "wc -c");
+    room_for_records_alone(&home, &disk);
     gate.release(1);
+    let waits = |name: &str, state: &str, epoch: u64| {
+        let worker = tree.until_state(name, state);
+        // Not a start that has failed: those are counted.
+        assert_eq!((&worker["epoch"], &worker["reason"]), (&json!(epoch), &Value::Null), "{worker}");
+    };
+    waits("stopped", "starting", 1);
+    tree.roost(["stop", "stopped"]).run().ok();
+    assert_eq!(outcome_of(&tree.worker("stopped")), "stopped");
+    waits("task", "starting", 1);
+    let pids = home.daemon();
     disk.make_room();
-    assert_eq!(tree.answer("lead"), "kept\n");
-    assert_eq!(tree.answer("task"), "the task");
-    assert_eq!(tree.answer("stopped"), "the task");
+    assert_eq!(tree.answer("task"), "640000\n");
+    assert_eq!((tree.answer("lead").as_str(), tree.worker("lead")["epoch"].as_u64()), ("640000\n", Some(2)));
+    assert_eq!(home.daemon(), pids);
+}
+
+#[test]
+fn a_wake_waits_for_room() {
+    let Some((home, disk)) = on_small_disk() else { return };
+    let (mut events, mut gate) = (home.fifo("events"), home.fifo("gate"));
+    home.script("large", &"0123456789abcde\n".repeat(40_000));
+    let tree = Tree::open(&home, &["--cap", "1"]);
+    let lead = r#"if [ "${ROOST_WAKE-}" = 1 ]; then wc -c <"$ROOST_CONTEXT"; exit; fi
+        roost spawn --name kid -- sh -c 'echo up >"$F/events"; read x <"$F/gate"' >&2; exec roost park --context "$F/large""#;
+    tree.spawn_with("lead", &["--descendants", "1"], lead);
+    assert_eq!(events.line(), "up");
+    room_for_records_alone(&home, &disk);
+    gate.release(1);
+    let lead = tree.until_state("lead", "waking");
+    assert_eq!((&lead["epoch"], &lead["reason"]), (&json!(2), &Value::Null), "{lead}");
+    disk.make_room();
+    assert_eq!((tree.answer("lead").as_str(), tree.worker("lead")["epoch"].as_u64()), ("640000\n", Some(2)));
 }

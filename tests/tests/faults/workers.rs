@@ -44,6 +44,7 @@ fn the_time_of_a_worker_goes_on_over_restarts() {
     home.kill_broker();
     home.kill_broker();
     home.kill_supervisor();
+    tree.status();
     let worker = tree.until_state("timed", "ended");
     assert_eq!(outcome_of(&worker), "timeout");
     // Neither begun anew by a restart, nor cut short by one.
