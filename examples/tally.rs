@@ -170,6 +170,7 @@ fn launch_and_park(connection: &mut Connection, mut saved: Saved) -> Result<(), 
             tasks: saved.todo[..batch].iter().map(|(path, below)| child(own.as_os_str(), path, *below)).collect(),
             submitter: roost::submitter()?,
             foreground: false,
+            attended: false,
             generation: None,
         };
         match connection.launch(&launch) {

@@ -12,6 +12,7 @@
 //!         tasks: vec![roost::task(["sh", "-c", "echo hello"])],
 //!         submitter: roost::submitter()?,
 //!         foreground: false,
+//!         attended: false,
 //!         generation: None,
 //!     })?;
 //!     let ends = root.wait(&Wait { request_id: roost::request_id()?, names: Vec::new(), any: false, timeout_ms: None })?;

@@ -1,7 +1,7 @@
 //! The settings of a new tree as flags, for `run` and `open` alike.
 
 use clap::{Args, ValueEnum};
-use roost::proto::message::tree::{BlockedWait, Leftovers, OnParentFailure, Settings};
+use roost::proto::message::tree::{BlockedWait, InterruptScope, Leftovers, OnParentFailure, Settings};
 
 use crate::values;
 
@@ -27,6 +27,9 @@ pub struct SettingsArgs {
     /// Time between TERM and KILL of a stop [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     stop_grace: Option<u64>,
+    /// What `roost interrupt` and Ctrl-C reach [default: all]
+    #[arg(long, value_name = "WHAT")]
+    interrupt_scope: Option<Scope>,
     /// Deepest nesting; a worker of the root has depth 1 [default: 4096]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
@@ -59,6 +62,16 @@ enum Orphans {
     Adopt,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Scope {
+    /// Everything that runs, is queued or is parked
+    All,
+    /// What was launched in the foreground, and all below it
+    Foreground,
+    /// Nothing
+    None,
+}
+
 impl SettingsArgs {
     /// The first flag that was given, if any: they make sense for a new tree only.
     pub fn given(&self) -> Option<&'static str> {
@@ -69,6 +82,7 @@ impl SettingsArgs {
             ("--leftovers", self.leftovers.is_some()),
             ("--on-parent-failure", self.on_parent_failure.is_some()),
             ("--stop-grace", self.stop_grace.is_some()),
+            ("--interrupt-scope", self.interrupt_scope.is_some()),
             ("--depth", self.depth.is_some()),
             ("--group-cap", !self.group_cap.is_empty()),
         ]
@@ -96,6 +110,11 @@ impl SettingsArgs {
             }),
             stop_grace_ms: self.stop_grace.unwrap_or(default.stop_grace_ms),
             depth_max: self.depth.unwrap_or(default.depth_max),
+            interrupt_scope: self.interrupt_scope.map_or(default.interrupt_scope, |what| match what {
+                Scope::All => InterruptScope::All,
+                Scope::Foreground => InterruptScope::Foreground,
+                Scope::None => InterruptScope::None,
+            }),
             group_caps: self.group_cap.iter().cloned().collect(),
         }
     }

@@ -78,9 +78,9 @@ impl Driver {
             },
             Effect::Signal { incarnation, signal } => ToSupervisor::Signal { incarnation, signal },
             Effect::Forget { incarnation } => ToSupervisor::Forget { incarnation },
-            Effect::Adopt { incarnation, process } => {
+            Effect::Adopt { incarnation, process, end_leftovers } => {
                 let stdout_path = bytes_of(&self.outputs.stdout(incarnation));
-                ToSupervisor::Adopt { incarnation, process, stdout_path }
+                ToSupervisor::Adopt { incarnation, process, stdout_path, end_leftovers }
             }
             // Only workers that speak the protocol can be asked or told anything while they run; plain commands never are.
             Effect::Deliver { incarnation, .. } | Effect::AskPark { incarnation } | Effect::ParkOk { incarnation } => {

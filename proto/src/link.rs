@@ -43,6 +43,8 @@ pub enum ToSupervisor {
         process: Option<ProcessIdentity>,
         /// The standard output file: whether it exists tells if a start without a record may have happened.
         stdout_path: Vec<u8>,
+        /// As in its [`SpawnOrder`].
+        end_leftovers: bool,
     },
     /// What systemd or `roost daemon status` may show of the daemon.
     Status {

@@ -20,7 +20,7 @@ pub use journal::{journal_file, recorded};
 pub use machine::{ProcessLimit, SmallDisk};
 pub use process::{Process, Watched, all, find, pidfd};
 pub use sampler::{Sampler, Samples};
-pub use tree::{Tree, by_name, outcome_of};
+pub use tree::{Tree, by_name, is_up, outcome_of};
 pub use wire::{Wire, kind_of};
 
 use std::time::Duration;

@@ -14,7 +14,12 @@ fn number(name: &str) -> Option<u64> {
 
 /// Seeds that failed once are run first, for ever.
 fn kept() -> Vec<u64> {
-    include_str!("../seeds.txt").lines().map(|line| line.split('#').next().unwrap_or("").trim()).filter(|line| !line.is_empty()).map(|line| line.parse().unwrap()).collect()
+    include_str!("../seeds.txt")
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or("").trim())
+        .filter(|line| !line.is_empty())
+        .map(|line| line.parse().unwrap_or_else(|_| panic!("tests/seeds.txt: {line} is no seed")))
+        .collect()
 }
 
 /// A panic of the core (an overflow, an assertion) is a failure like any other.
@@ -51,7 +56,9 @@ fn every_seed_holds() {
     }
     println!("{seeds} seeds, {} workers, {} steps in {:?}: {:?}", total.workers, total.steps, begun.elapsed(), total.seen);
     for (seed, why) in &failed {
-        println!("seed {seed}: {why}\n  again: ROOST_SIM_SEED={seed} cargo test -p roost-tests --test simulation -- --nocapture\n  keep: echo {seed} >> tests/seeds.txt");
+        println!(
+            "seed {seed}: {why}\n  again: ROOST_SIM_SEED={seed} cargo test -p roost-tests --test simulation -- --nocapture\n  keep: echo {seed} >> tests/seeds.txt"
+        );
     }
     assert!(failed.is_empty(), "{} seeds failed", failed.len());
 }

@@ -106,7 +106,18 @@ impl Log {
         while let Some(path) = self.paths.get(self.current) {
             let what = || path.clone();
             if !self.files.contains_key(&self.current) {
-                let file = File::open(path).map_err(|source| Failure::Input { what: what(), source })?;
+                let file = match File::open(path) {
+                    Ok(file) => file,
+                    // Its process is being started, or could not be: the tree's next change tells.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        if self.current + 1 == self.paths.len() {
+                            break;
+                        }
+                        self.current += 1;
+                        continue;
+                    }
+                    Err(source) => return Err(Failure::Input { what: what(), source }),
+                };
                 if let Some(events) = &self.events {
                     let added = inotify::add_watch(events, path.as_str(), inotify::WatchFlags::MODIFY);
                     added.map_err(|error| Error::io(format!("cannot follow {path}"))(error.into()))?;

@@ -33,6 +33,15 @@ impl ParkArgs {
                 hint: Some("use it as the last command of a script that runs under `roost run` or `roost spawn`".into()),
             });
         }
+        // The broker waits for the worker's main process to exit: that must be this one. A worker leads its session; a command that
+        // its script has forked does not.
+        if rustix::process::getsid(None) != Ok(rustix::process::getpid()) {
+            return Err(Failure::Usage {
+                kind: "not_main_process",
+                message: "this process is not the worker's main one, and parking ends only that".into(),
+                hint: Some("replace the script by it, as its last command: exec roost park ...".into()),
+            });
+        }
         let context = self.context.as_deref().map_or_else(|| Ok(Vec::new()), values::read_input)?;
         setup.in_tree()?.park(&Park { context: Bytes(context) })?;
         Ok(Exit::Ok)

@@ -41,7 +41,7 @@ impl SpawnArgs {
             None => vec![self.task.task(&self.command, Allowance::default())?],
         };
         let request_id = self.request_id.map_or_else(roost::request_id, Ok)?;
-        let launch = Launch { request_id, tasks, submitter: roost::submitter()?, foreground: false, generation: None };
+        let launch = Launch { request_id, tasks, submitter: roost::submitter()?, foreground: false, attended: false, generation: None };
         let receipt = setup.in_tree()?.launch(&launch)?;
         if out.json {
             out.json(&receipt)?;

@@ -31,6 +31,7 @@ fn launch() -> Launch {
         tasks: vec![roost::task(["true"])],
         submitter: roost::submitter().unwrap(),
         foreground: true,
+        attended: false,
         generation: None,
     }
 }

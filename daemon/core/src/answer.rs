@@ -30,7 +30,11 @@ pub fn answer(step: &mut Step<'_>, call: CallId, pending: Pending) {
         Want::Results(job) => results(step, call, job, pending.asker),
         Want::Ends { request_id, workers, any: _ } => ends(step, call, pending.asker, request_id, &workers, timed_out),
         Want::Result(worker) => answer_result(step, call, worker, pending.asker, timed_out),
-        Want::Stopped(names) => step.reply(call, Reply::Stopped(names)),
+        Want::Stopped(names) => {
+            // The call remembers who had ended before; the reply says whom the stop ended.
+            let names = names.into_iter().map(|(name, had_ended)| (name, !had_ended)).collect();
+            step.reply(call, Reply::Stopped(names));
+        }
         Want::Interrupted { stopped, generation } => step.reply(call, Reply::Interrupted { stopped, generation }),
         Want::Closed { tree, stopped } => {
             debug_assert!(active_workers(step.state, tree).is_empty(), "a closed tree has nothing active");

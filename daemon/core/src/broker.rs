@@ -327,6 +327,11 @@ impl Turn<'_, '_> {
             self.calls.note_end(worker);
             deliver::rouse_lead(self.step, worker);
         }
+        // What a client of a process that is no more still waits for must not be told to it: it is owed to the next process.
+        for (worker, rejection) in std::mem::take(&mut self.step.left) {
+            let Some(tree) = self.step.state.workers.get(&worker).map(|record| record.tree) else { continue };
+            self.calls.refuse_all((tree, Owner::Worker(worker)), &rejection);
+        }
         // What arrived while a worker was in its turn gives it another one.
         for worker in std::mem::take(&mut self.step.settled) {
             deliver::rouse(self.step, worker);
@@ -411,12 +416,22 @@ impl Turn<'_, '_> {
         }
     }
 
+    /// Whether nothing is live and a drain waited for that.
+    fn leaves(&self) -> bool {
+        self.rules.draining
+            && self.calls.draining().into_iter().any(|call| self.calls.get(call).is_some_and(|p| p.over == Some(Over::Done)))
+    }
+
     /// Answers the calls that are over and whose askers may go on. Says whether there was one.
     fn answer(&mut self) -> bool {
         let mut any = false;
         if self.rules.draining && self.step.state.workers.values().all(|worker| !worker.has_process()) {
             let draining = self.calls.draining();
             draining.into_iter().for_each(|call| self.calls.finish(call, Over::Done));
+        }
+        if self.leaves() {
+            // Whoever still waits must hear why nothing will come: the next daemon goes on where this one ends.
+            self.calls.all().into_iter().for_each(|call| self.calls.finish(call, Over::Refused(Rejection::Draining)));
         }
         for call in self.calls.over() {
             let Some(pending) = self.calls.get(call) else { continue };

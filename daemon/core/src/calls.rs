@@ -165,6 +165,16 @@ impl Calls {
         }
     }
 
+    /// Nothing that this asker waits for can be told to it any more, whether it is there or not.
+    pub fn refuse_all(&mut self, asker: Asker, rejection: &Rejection) {
+        for call in self.by_asker.get(&asker).cloned().unwrap_or_default() {
+            if let Some(pending) = self.calls.get_mut(&call) {
+                pending.over = Some(Over::Refused(rejection.clone()));
+                self.over.insert(call);
+            }
+        }
+    }
+
     /// The time of these calls is over.
     pub fn note_time(&mut self, now: Mono) {
         while let Some((at, call)) = self.deadlines.first().copied()
@@ -228,6 +238,11 @@ impl Calls {
     /// Hellos that wait for this worker's process.
     pub fn greeting(&mut self, worker: WorkerId) -> Vec<CallId> {
         self.greeting.remove(&worker).unwrap_or_default().into_iter().collect()
+    }
+
+    /// All that wait.
+    pub fn all(&self) -> Vec<CallId> {
+        self.calls.keys().copied().collect()
     }
 
     /// The calls that wait for the daemon to be drained.

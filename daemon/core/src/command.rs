@@ -308,6 +308,8 @@ pub struct Launch {
     pub tasks: Vec<Task>,
     /// Answer with the results.
     pub foreground: bool,
+    /// Answer at once, and yet its launcher waits for it: an interrupt of what is in the foreground reaches it.
+    pub attended: bool,
     /// The interrupt generation that the caller knows.
     pub generation: Option<u64>,
 }

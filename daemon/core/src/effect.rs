@@ -63,6 +63,8 @@ pub enum Effect {
         incarnation: Incarnation,
         /// What is known of it.
         process: Option<ProcessIdentity>,
+        /// Whether what it leaves behind is ended.
+        end_leftovers: bool,
     },
     /// Nothing of this tree is needed any more: remove its files.
     RemoveFiles {
@@ -187,7 +189,7 @@ pub enum Reply {
     },
     /// To `Count`.
     Counts(TreeCounts),
-    /// To `Stop`: name, and whether this or an earlier stop ended it.
+    /// To `Stop`: name, and whether it was active and is stopped now.
     Stopped(Vec<(String, bool)>),
     /// To `Interrupt`.
     Interrupted {

@@ -253,8 +253,24 @@ pub struct Settings {
     pub stop_grace_ms: u64,
     /// Deepest nesting.
     pub depth_max: u32,
+    /// What an interrupt reaches.
+    #[serde(default)]
+    pub interrupt_scope: InterruptScope,
     /// Groups with a cap, in the order of their names.
     pub group_caps: Vec<(String, u32)>,
+}
+
+/// What an interrupt reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InterruptScope {
+    /// Everything of the tree.
+    #[default]
+    All,
+    /// What was launched in the foreground, and all below it.
+    Foreground,
+    /// Nothing.
+    None,
 }
 
 /// An accepted launch.
@@ -270,6 +286,9 @@ pub struct JobAccepted {
     pub request_id: String,
     /// Digest of the request's content.
     pub digest: Digest,
+    /// Its launcher waits for the results in the launch call itself.
+    #[serde(default)]
+    pub foreground: bool,
     /// The tasks.
     pub tasks: Vec<AcceptedTask>,
 }
@@ -323,8 +342,10 @@ pub enum Grant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopCause {
-    /// Its lead, an interrupt, or an operator.
+    /// Its lead, or an interrupt: nobody has to be told.
     Stop,
+    /// Somebody else than its lead, for instance the end of the daemon: its lead is told.
+    Operator,
     /// Its wall time is over.
     Timeout,
     /// Its lead failed.

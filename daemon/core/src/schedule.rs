@@ -44,10 +44,8 @@ pub fn decide(state: &State, rules: Rules, tree: &Tree, now: Mono) -> Option<Dec
     {
         return Some(Decision::Grant(worker, grant));
     }
-    if held && tree.counts.live <= tree.settings.cap {
-        return None;
-    }
-    relieve(state, tree, room, now).or_else(|| deadlocked(state, tree, room))
+    let relief = relieve(state, tree, room, held, now);
+    if held { relief } else { relief.or_else(|| deadlocked(state, tree, room)) }
 }
 
 /// Rules (b) and (d): the head of the queue; before it a final wake that was passed over too often; after it final wakes, then
@@ -96,12 +94,17 @@ fn passed_over(tree: &Tree, worker: &Worker) -> u64 {
 ///
 /// A ready final wake wants a slot as much as a queued head does: with every slot held by workers that wait for what is
 /// parked, nothing else would ever move (`docs/adr/0003-final-wakes-press.md`).
-fn relieve(state: &State, tree: &Tree, room: bool, now: Mono) -> Option<Decision> {
+fn relieve(state: &State, tree: &Tree, room: bool, held: bool, now: Mono) -> Option<Decision> {
     if tree.victims.is_empty() {
         return None;
     }
     let over = tree.counts.live.saturating_sub(tree.settings.cap);
-    let wanting: usize = tree.lanes.iter().filter(|lane| !lane.is_full()).map(Lane::wanting).sum();
+    // While admissions are held only processes that are alive and wait to go on want a slot.
+    let wanting: usize = if held {
+        tree.final_wakes.iter().filter(|(_, id)| state.workers.get(id).is_some_and(Worker::is_lent)).count()
+    } else {
+        tree.lanes.iter().filter(|lane| !lane.is_full()).map(Lane::wanting).sum()
+    };
     let full = !tree.has_free_slot() || !room;
     let wanted = if over > 0 {
         over as usize
@@ -113,6 +116,9 @@ fn relieve(state: &State, tree: &Tree, room: bool, now: Mono) -> Option<Decision
     if wanted > tree.counts.parking as usize {
         return victim(state, tree, tree.head(), now, |_| true);
     }
+    if held {
+        return None;
+    }
     // A full group is relieved by its own members only.
     let tight = |(_, lane): &(usize, &Lane)| lane.is_full() && lane.wanting() > lane.parking as usize;
     tree.lanes.iter().enumerate().filter(tight).find_map(|(index, lane)| {
@@ -120,7 +126,6 @@ fn relieve(state: &State, tree: &Tree, room: bool, now: Mono) -> Option<Decision
         victim(state, tree, head, now, |worker| Tree::lane_of(worker.group) == index)
     })
 }
-
 
 /// An ancestor of the head, else whoever waits longest.
 fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: impl Fn(&Worker) -> bool) -> Option<Decision> {

@@ -10,6 +10,8 @@ pub mod tree;
 pub mod worker;
 
 mod apply;
+mod transitions;
+mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
 

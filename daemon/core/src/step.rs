@@ -27,6 +27,8 @@ pub struct Step<'a> {
     pub touched: BTreeSet<TreeId>,
     /// Executions that ended and whose waiters have not been told.
     pub ended: Vec<WorkerId>,
+    /// Workers whose process has parked or ended, and what their waiting calls are refused with.
+    pub left: Vec<(WorkerId, Rejection)>,
     /// Workers that settled and may be owed something.
     pub settled: Vec<WorkerId>,
     /// Workers whose process started and whose early callers have not been told.
@@ -48,6 +50,7 @@ impl<'a> Step<'a> {
             effects: Vec::new(),
             touched: BTreeSet::new(),
             ended: Vec::new(),
+            left: Vec::new(),
             settled: Vec::new(),
             started: Vec::new(),
             fault: None,
@@ -76,6 +79,12 @@ impl<'a> Step<'a> {
             self.started.push(*worker);
         } else if let Event::Settled { worker, .. } = event {
             self.settled.push(*worker);
+        } else if let Event::Parked { worker, .. } = event {
+            self.left.push((*worker, Rejection::Parked));
+        } else if let Event::MainExited { worker, .. } | Event::SlotFreed { worker, .. } = event
+            && let Some(epoch) = self.state.workers.get(worker).map(|worker| worker.epoch)
+        {
+            self.left.push((*worker, Rejection::StaleEpoch { epoch }));
         }
     }
 

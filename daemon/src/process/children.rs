@@ -22,6 +22,17 @@ use super::signal::OpenError;
 use super::start;
 use super::watch::Watch;
 
+/// A process that an earlier supervisor started, or may have started.
+#[derive(Debug)]
+pub struct Lost {
+    /// What the journal knows of it.
+    pub process: Option<ProcessIdentity>,
+    /// Its standard output file: whether that exists tells if a start without a record may have happened.
+    pub stdout_path: Vec<u8>,
+    /// As in the order that started it.
+    pub end_leftovers: bool,
+}
+
 /// Everything that this supervisor started or adopted and the broker has not forgotten.
 ///
 /// A caller gives it orders and events, then calls [`turn`](Self::turn), then takes the reports.
@@ -82,20 +93,20 @@ impl Children {
     }
 
     /// Takes over a process of an earlier supervisor, or finds out that there is none.
-    pub fn adopt(&mut self, incarnation: Incarnation, recorded: Option<ProcessIdentity>, stdout_path: &[u8], now: Instant) {
+    pub fn adopt(&mut self, incarnation: Incarnation, lost: Lost, now: Instant) {
         if self.repeat(incarnation) {
             return;
         }
-        match adopt::find(incarnation, recorded, stdout_path, &self.state_dir) {
+        match adopt::find(incarnation, lost.process, &lost.stdout_path, &self.state_dir) {
             Found::Running(process) => {
                 tracing::info!(%incarnation, pid = process.pid, "adopted");
-                self.table.insert(incarnation, Child::adopted(process));
+                self.table.insert(incarnation, Child::adopted(process, lost.end_leftovers));
                 self.reports.push(ToBroker::Spawned { incarnation, process });
                 self.watch_main(incarnation, process, now);
             }
             Found::Ended { leftovers } => {
                 tracing::info!(%incarnation, leftovers = leftovers.len(), "had ended before it could be adopted");
-                self.table.insert(incarnation, Child::found_ended(recorded));
+                self.table.insert(incarnation, Child::found_ended(lost.process, lost.end_leftovers));
                 self.examined(incarnation, leftovers, now);
             }
             Found::NeverStarted => self.reports.push(ToBroker::NeverStarted { incarnation }),

@@ -18,7 +18,7 @@ use roost_proto::id::{Epoch, ExecutionId, Incarnation};
 use roost_proto::link::{ExitStatus, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::children::Children;
+use super::children::{Children, Lost};
 use super::{identity, reap, spawn};
 
 const ALONE: &str = "ROOSTD_TEST_ALONE";
@@ -439,10 +439,11 @@ alone! {
         let out = |execution: u64| world.path(&format!("x{execution}-1.out")).as_os_str().as_bytes().to_vec();
         let [out1, out2, out3, out4] = [1, 2, 3, 4].map(out);
 
-        world.children.adopt(incarnation(1), Some(recorded), &out1, now);
-        world.children.adopt(incarnation(2), None, &out2, now);
-        world.children.adopt(incarnation(3), None, &out3, now);
-        world.children.adopt(incarnation(4), None, &out4, now);
+        let lost = |process, stdout_path| Lost { process, stdout_path, end_leftovers: true };
+        world.children.adopt(incarnation(1), lost(Some(recorded), out1), now);
+        world.children.adopt(incarnation(2), lost(None, out2), now);
+        world.children.adopt(incarnation(3), lost(None, out3), now);
+        world.children.adopt(incarnation(4), lost(None, out4), now);
         assert_eq!(world.next_report(), ToBroker::Spawned { incarnation: incarnation(1), process: recorded });
         assert_eq!(world.next_report(), ToBroker::Spawned { incarnation: incarnation(2), process: unrecorded });
         assert_eq!(world.exited(3), (ExitStatus::Unknown, Vec::new()));
@@ -452,7 +453,7 @@ alone! {
 
         // A pid of another process is not the one on record.
         let recycled = ProcessIdentity { start_ticks: recorded.start_ticks + 1, ..recorded };
-        world.children.adopt(incarnation(5), Some(recycled), b"/none", now);
+        world.children.adopt(incarnation(5), lost(Some(recycled), b"/none".to_vec()), now);
         assert_eq!(world.exited(5), (ExitStatus::Unknown, Vec::new()));
         assert!(identity::is_alive(recorded));
 
@@ -480,7 +481,8 @@ alone! {
         world.exited(1);
         world.emptied(1);
         world.children = Children::new(world.dir.path()).unwrap();
-        world.children.adopt(incarnation(1), Some(process), &order.stdout_path, Instant::now());
+        let lost = Lost { process: Some(process), stdout_path: order.stdout_path.clone(), end_leftovers: true };
+        world.children.adopt(incarnation(1), lost, Instant::now());
         let (status, leftovers) = world.exited(1);
         assert_eq!((status, leftovers.len()), (ExitStatus::Unknown, 1));
         assert_eq!(world.children.hello()[0].process, process);

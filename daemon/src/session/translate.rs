@@ -13,7 +13,9 @@ use roost_proto::message::result::{ReadResult, Wait};
 use roost_proto::message::session::Hello;
 use roost_proto::message::status::Status;
 use roost_proto::message::stop::{Interrupt, Stop};
-use roost_proto::message::tree::{Attach, BlockedWait, Cap, Close, Leftovers, OnParentFailure, Open, Pause, Settings, Watch};
+use roost_proto::message::tree::{
+    Attach, BlockedWait, Cap, Close, InterruptScope, Leftovers, OnParentFailure, Open, Pause, Settings, Watch,
+};
 use roost_proto::message::{METHODS, PROTOCOL_VERSION, Request};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -147,6 +149,11 @@ pub fn settings_in(settings: Settings) -> event::Settings {
         },
         stop_grace_ms: settings.stop_grace_ms,
         depth_max: settings.depth_max,
+        interrupt_scope: match settings.interrupt_scope {
+            InterruptScope::All => event::InterruptScope::All,
+            InterruptScope::Foreground => event::InterruptScope::Foreground,
+            InterruptScope::None => event::InterruptScope::None,
+        },
         // A map of this kind is in the order of its names.
         group_caps: settings.group_caps.into_iter().collect(),
     }
@@ -162,6 +169,11 @@ pub fn settings_out(settings: event::Settings) -> Settings {
         on_parent_failure: if settings.adopt_orphans { OnParentFailure::Adopt } else { OnParentFailure::Stop },
         stop_grace_ms: settings.stop_grace_ms,
         depth_max: settings.depth_max,
+        interrupt_scope: match settings.interrupt_scope {
+            event::InterruptScope::All => InterruptScope::All,
+            event::InterruptScope::Foreground => InterruptScope::Foreground,
+            event::InterruptScope::None => InterruptScope::None,
+        },
         group_caps: settings.group_caps.into_iter().collect(),
     }
 }
@@ -274,6 +286,7 @@ mod tests {
     #[test]
     fn settings_come_back_as_they_went() {
         let odd = Settings {
+            interrupt_scope: InterruptScope::Foreground,
             cap: 1,
             budget: 2,
             blocked_wait: BlockedWait::Refuse,

@@ -52,7 +52,9 @@ impl Supervisor<'_> {
             ToSupervisor::Spawn(order) => self.children.spawn(&order),
             ToSupervisor::Signal { incarnation, signal } => self.children.signal(incarnation, signal),
             ToSupervisor::Forget { incarnation } => self.children.forget(incarnation),
-            ToSupervisor::Adopt { incarnation, process, stdout_path } => self.children.adopt(incarnation, process, &stdout_path, now),
+            ToSupervisor::Adopt { incarnation, process, stdout_path, end_leftovers } => {
+                self.children.adopt(incarnation, crate::process::children::Lost { process, stdout_path, end_leftovers }, now);
+            }
             ToSupervisor::Status { line } => self.announcer.status(&line),
             ToSupervisor::Ready => {
                 tracing::info!("serving");

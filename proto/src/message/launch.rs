@@ -18,6 +18,9 @@ pub struct Launch {
     /// Answer only when all have ended, with their results, which count as consumed.
     #[serde(default)]
     pub foreground: bool,
+    /// Answer at once, and yet somebody waits for it: it counts as launched in the foreground for interrupts.
+    #[serde(default)]
+    pub attended: bool,
     /// The interrupt generation that the caller knows; a launch of an older one is refused with `interrupted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,

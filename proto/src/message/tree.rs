@@ -60,6 +60,8 @@ pub struct Settings {
     pub stop_grace_ms: u64,
     /// Deepest nesting: a worker of the root has depth 1.
     pub depth_max: u32,
+    /// What an interrupt reaches.
+    pub interrupt_scope: InterruptScope,
     /// Most live workers per group, for groups that are named here.
     pub group_caps: BTreeMap<String, u32>,
 }
@@ -74,6 +76,7 @@ impl Default for Settings {
             on_parent_failure: OnParentFailure::Stop,
             stop_grace_ms: 5_000,
             depth_max: 4_096,
+            interrupt_scope: InterruptScope::All,
             group_caps: BTreeMap::new(),
         }
     }
@@ -107,6 +110,18 @@ pub enum OnParentFailure {
     Stop,
     /// The nearest living ancestor owns them.
     Adopt,
+}
+
+/// What an interrupt of the root reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InterruptScope {
+    /// Everything that runs, is queued or is parked.
+    All,
+    /// What was launched in the foreground, and all below it.
+    Foreground,
+    /// Nothing: `interrupt` answers that there is nothing to do.
+    None,
 }
 
 /// Reads or (root only) sets the cap.

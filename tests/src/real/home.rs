@@ -16,6 +16,9 @@ use super::process::{self, Process, Watched};
 use super::sampler::{Sampler, at_one_moment};
 use super::wire::Wire;
 
+/// What a home in memory may come to need.
+const ROOM_BYTES: u64 = 1 << 30;
+
 /// A directory of one test, with the daemon that lives in it.
 pub struct Home {
     directory: TempDir,
@@ -34,7 +37,19 @@ pub struct DaemonPids {
 impl Home {
     /// A fresh one. Its path is short, because that of a socket must be; no daemon runs yet.
     pub fn new() -> Self {
-        let directory = tempfile::Builder::new().prefix("rt-").tempdir_in("/tmp").expect("/tmp can be used");
+        Self::below(Path::new("/tmp"))
+    }
+
+    /// A fresh one in memory where there is room for it, for tests of thousands of workers: they are about processes and
+    /// counts, and on a busy disk they would measure the time of a sync.
+    pub fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        let has_room = rustix::fs::statvfs(memory).is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) >= ROOM_BYTES);
+        Self::below(if has_room { memory } else { Path::new("/tmp") })
+    }
+
+    fn below(parent: &Path) -> Self {
+        let directory = tempfile::Builder::new().prefix("rt-").tempdir_in(parent).expect("a directory can be made there");
         let home = Self { directory, programs: programs() };
         fs::create_dir(home.dir().join("home")).expect("a directory");
         home

@@ -77,10 +77,11 @@ impl<'a> Tree<'a> {
         by_name(&self.status(), name).clone()
     }
 
-    /// A worker's process.
+    /// A worker's process. The worker itself may be faster than the daemon's word of its start.
     #[track_caller]
     pub fn pid(&self, name: &str) -> u32 {
-        let worker = self.worker(name);
+        let status = self.until(&format!("a process of {name}"), |status| by_name(status, name)["pid"].is_u64());
+        let worker = by_name(&status, name);
         u32::try_from(worker["pid"].as_u64().unwrap_or_else(|| panic!("no process: {worker}"))).expect("a pid")
     }
 
@@ -127,6 +128,11 @@ impl<'a> Tree<'a> {
 pub fn by_name<'v>(status: &'v Value, name: &str) -> &'v Value {
     static NONE: Value = Value::Null;
     status["workers"].as_array().and_then(|workers| workers.iter().find(|worker| worker["name"] == name)).unwrap_or(&NONE)
+}
+
+/// Whether a worker is at work: a worker's first words may be here before the daemon's word of its start.
+pub fn is_up(worker: &Value) -> bool {
+    worker["state"] == "running" || worker["state"] == "starting"
 }
 
 /// A worker's outcome in one word: `completed`, `stopped`, or the kind of its failure.

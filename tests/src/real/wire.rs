@@ -60,6 +60,11 @@ impl Wire {
         self.stream.write_all(bytes)
     }
 
+    /// From now on bytes that the daemon does not take within a moment are an error.
+    pub fn nonblocking(&self) {
+        self.stream.set_write_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+    }
+
     /// The next line from the daemon; `None` when it closed the connection, or said nothing in this time.
     pub fn answer(&mut self, within: Duration) -> Option<Value> {
         let until = Instant::now() + within;

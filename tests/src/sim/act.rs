@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use roost_core::command::{CallId, Claim, Command};
+use roost_core::command::{CallId, Caller, Claim, Command};
 use roost_core::effect::Reply;
 use roost_core::event::Owner;
 use roost_core::rejection::Rejection;
@@ -28,6 +28,9 @@ impl World {
             if script.mode == Mode::Leaving {
                 return u8::from(!proc.program.lingers);
             }
+            if proc.closed && script.mode == Mode::Settled {
+                return 1;
+            }
             mail = proc.mail.front();
         } else if script.op().is_none() {
             return 0;
@@ -39,10 +42,19 @@ impl World {
             return u8::from(self.answers.contains_key(&call.id));
         }
         match (mail, script.mode) {
-            (Some(Mail::AskPark), Mode::Settled) => 3,
+            (Some(Mail::AskPark), Mode::Settled | Mode::Ready) => 3,
             (Some(_), _) | (None, Mode::Active | Mode::Leaving) => 1,
             (None, Mode::Settled | Mode::Ready) => 0,
         }
+    }
+
+    /// Whether the next thing of this client is its end.
+    pub(crate) fn is_ending(&self, who: Who) -> bool {
+        let Who::Proc(incarnation) = who else { return false };
+        self.supervisor
+            .procs
+            .get(&incarnation)
+            .is_some_and(|proc| proc.script.mode == Mode::Leaving || (proc.termed && !proc.program.stubborn))
     }
 
     pub(crate) fn act(&mut self, who: Who, choice: u8) -> Checked {
@@ -52,6 +64,9 @@ impl World {
             if proc.termed && !proc.program.stubborn {
                 self.end_process(incarnation, ExitStatus::Signal(15), false);
                 return Ok(());
+            }
+            if proc.closed && proc.script.mode == Mode::Settled {
+                return self.end(who);
             }
             if proc.script.mode == Mode::Leaving {
                 let leaves = proc.program.leaves;
@@ -85,16 +100,15 @@ impl World {
         let life = self.life;
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         script.life = life;
+        script.side.clear();
+        script.caller = script.caller.filter(|_| matches!(who, Who::Root(_)));
         if let Some(call) = script.call.take()
             && call.ask != Ask::Hello
         {
             script.again = Some(call);
         }
         match who {
-            Who::Proc(_) => {
-                script.caller = None;
-                self.ask(who, Ask::Hello)
-            }
+            Who::Proc(_) => self.ask(who, Ask::Hello),
             Who::Root(_) => self.ask_again(who),
         }
     }
@@ -142,6 +156,20 @@ impl World {
         self.step(command)
     }
 
+    /// A client in the background waits; the worker goes on, and what that client is told is its own affair.
+    fn wait_aside(&mut self, who: Who, name: String) -> Checked {
+        self.note("waits in the background");
+        self.calls += 1;
+        let id = self.calls;
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        script.at.maimed = true;
+        script.side.push(id);
+        script.next();
+        let caller = script.caller.unwrap_or(Caller::Operator);
+        let request_id = format!("side{id}");
+        self.step(Command::Wait { call: CallId(id), caller, request_id, names: vec![name], any: false, timeout_ms: None })
+    }
+
     /// A number that depends on the caller alone: at most one call of each is under way.
     fn call_of(&self, who: Who) -> u64 {
         let requests = self.script(who).map_or(0, |script| script.at.requests);
@@ -181,13 +209,19 @@ impl World {
         let Some(op) = script.op().cloned() else { return self.end(who) };
         let ask = match op {
             Op::Launch { tasks, foreground } => {
-                let from = script.at.requests as usize * 20;
+                let from = script.at.pc * 20;
                 let names = (0..usize::try_from(tasks).unwrap_or(1)).map(|n| script.child_name(from + n)).collect();
                 Some(Ask::Launch { names, foreground })
             }
-            Op::Wait { which: Which::Nth(nth), timeout_ms } => child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms }),
+            Op::Wait { which: Which::Nth(nth), timeout_ms } => {
+                child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms })
+            }
             Op::Wait { which, timeout_ms } => Some(Ask::Wait { names: Vec::new(), any: which == Which::Any, timeout_ms }),
             Op::Read { nth, wait } => child(nth).map(|name| Ask::Read { name, wait }),
+            Op::Background { nth } => match child(nth) {
+                Some(name) => return self.wait_aside(who, name),
+                None => None,
+            },
             Op::Stop { nth } => child(nth).map(|name| Ask::Stop { names: vec![name], foreign: false }),
             Op::Foreign => self.foreigner(who).map(|name| Ask::Stop { names: vec![name], foreign: true }),
             Op::Cap(cap) => Some(Ask::Cap(cap)),
@@ -262,7 +296,7 @@ impl World {
                 script.mode = Mode::Leaving;
                 Ok(())
             }
-            Mail::AskPark if script.mode == Mode::Settled && choice == 0 => {
+            Mail::AskPark if matches!(script.mode, Mode::Settled | Mode::Ready) && choice == 0 => {
                 script.mode = Mode::Ready;
                 let (digest, context) = context_of(&script.name, &script.at);
                 let at = script.at.clone();
@@ -331,9 +365,12 @@ impl World {
                 let all_told = ends.is_empty() && pending.is_empty();
                 let gather = self.script(who).and_then(|script| script.op().cloned());
                 let Some(script) = self.script_mut(who) else { return Ok(()) };
+                // What was delivered and whose acknowledgement was lost is still owed: such a worker knows by the item's number.
+                let speaks =
+                    script.ops.contains(&Op::Gather(Gather::Settle)) || script.ops.iter().any(|op| matches!(op, Op::Background { .. }));
                 for end in &ends {
                     // A repeat of the same request is the same telling: it is taken in once, because it is answered once.
-                    if !script.learn(end.worker) && names.is_empty() {
+                    if !script.learn(end.worker) && names.is_empty() && !speaks {
                         return Err(format!("{} is told of {} twice (I10, I17)", script.name, end.name));
                     }
                 }
@@ -356,7 +393,7 @@ impl World {
         match (&call.ask, reply) {
             (Ask::Open, Reply::Opened { tree, .. }) => {
                 script.tree = Some(tree);
-                script.caller = Some(roost_core::command::Caller::Root(tree));
+                script.caller = Some(Caller::Root(tree));
             }
             (Ask::Launch { names, foreground }, Reply::Receipt { tasks, ends, .. }) => {
                 let placed: Vec<&String> = tasks.iter().map(|task| &task.name).collect();
@@ -368,10 +405,8 @@ impl World {
                     script.learn(end.worker);
                 });
             }
-            (Ask::Read { .. }, Reply::Result(end)) => {
-                if owned.contains(&end.worker) {
-                    script.learn(end.worker);
-                }
+            (Ask::Read { .. }, Reply::Result(end)) if owned.contains(&end.worker) => {
+                script.learn(end.worker);
             }
             (Ask::Stop { foreign: true, names }, Reply::Stopped(_)) => {
                 return Err(format!("{} stopped {names:?}, whom it does not own (I12)", script.name));

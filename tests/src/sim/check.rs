@@ -34,15 +34,15 @@ pub(crate) fn step(world: &World, outcome: &Stepped, before: &BTreeMap<TreeId, u
     {
         return Err(format!("the next deadline {} is not in the future: the driver would spin", at.0));
     }
-    let refused = outcome.effects.iter().find_map(|effect| if let Effect::Refuse { rejection, .. } = effect { Some(rejection) } else { None });
-    if let Some(rejection) = refused {
+    for effect in &outcome.effects {
+        let Effect::Refuse { call, rejection } = effect else { continue };
         // In a moment in which everything due was done before, a refusal is all that a refused command comes to.
         let own = !matches!(rejection, Rejection::Deadlock | Rejection::StaleEpoch { .. } | Rejection::Parked | Rejection::UnknownIdentity);
         if own && same_moment && !outcome.records.is_empty() {
             return Err(format!("a command was refused ({rejection}) and recorded {:?}", outcome.records));
         }
         if *rejection == Rejection::Deadlock {
-            deadlock(state, outcome)?;
+            deadlock(world, *call)?;
         }
     }
     Ok(())
@@ -97,23 +97,20 @@ fn work_conservation(state: &State, tree: &Tree, cap_of_all: Option<u32>) -> Che
 }
 
 /// A wait fails with `deadlock` only in trees that keep slots, and only when nothing else could move.
-fn deadlock(state: &State, outcome: &Stepped) -> Checked {
-    for record in &outcome.records {
-        let Event::WaitOver { worker: failed } = &record.event else { continue };
-        let Some(tree) = state.workers.get(failed).and_then(|worker| state.trees.get(&worker.tree)) else { continue };
-        let moves = |worker: &&Worker| {
-            worker.id != *failed
-                && worker.tree == tree.id
-                && (worker.has_process() && !matches!(worker.phase, Phase::Blocked { over: None, .. }))
-        };
-        if tree.settings.lend_slots {
-            return Err(format!("{failed} is told of a deadlock in a tree that lends slots"));
-        }
-        if let Some(other) = state.workers.values().find(moves) {
-            return Err(format!("{failed} is told of a deadlock while {} moves: {:?}", other.name, other.phase));
-        }
+fn deadlock(world: &World, call: CallId) -> Checked {
+    let state = world.state();
+    let asker = world.calling.get(&call.0).and_then(|who| if let Who::Proc(of) = who { world.supervisor.procs.get(of) } else { None });
+    let Some(failed) = asker.and_then(|proc| state.workers.get(&proc.worker)) else { return Ok(()) };
+    let Some(tree) = state.trees.get(&failed.tree) else { return Ok(()) };
+    if tree.settings.lend_slots {
+        return Err(format!("{} is told of a deadlock in a tree that lends slots", failed.name));
     }
-    Ok(())
+    let waits = |phase: &Phase| matches!(phase, Phase::Blocked { over: None, .. } | Phase::Waiting { .. });
+    let moves = |worker: &&Worker| worker.tree == tree.id && worker.id != failed.id && worker.has_process() && !waits(&worker.phase);
+    match state.workers.values().find(moves) {
+        Some(other) => Err(format!("{} is told of a deadlock while {} moves: {:?}", failed.name, other.name, other.phase)),
+        None => Ok(()),
+    }
 }
 
 /// After every action: kernel and broker.
@@ -225,4 +222,3 @@ pub(crate) fn knows_all(world: &World, who: Who) -> Checked {
     }
     Ok(())
 }
-

@@ -22,6 +22,8 @@ pub(crate) struct Proc {
     pub(crate) leftovers: bool,
     pub(crate) end_leftovers: bool,
     pub(crate) termed: bool,
+    /// Its standard input is at its end.
+    pub(crate) closed: bool,
     pub(crate) program: Program,
     pub(crate) script: Script,
     pub(crate) mail: VecDeque<Mail>,
@@ -124,6 +126,11 @@ impl Supervisor {
         self.children.contains_key(&incarnation)
     }
 
+    /// Whether the next report is of a start.
+    pub(crate) fn next_is_start(&self) -> bool {
+        matches!(self.reports.front(), Some(Command::Spawned { .. } | Command::NeverStarted { .. }))
+    }
+
     /// A process starts.
     pub(crate) fn start(&mut self, incarnation: Incarnation, proc: Proc) -> Checked {
         if !self.started.insert(incarnation) {
@@ -173,7 +180,7 @@ impl Supervisor {
     pub(crate) fn signal(&mut self, incarnation: Incarnation, signal: Signal) {
         let Some(proc) = self.procs.get_mut(&incarnation) else { return };
         match signal {
-            Signal::CloseStdin => {}
+            Signal::CloseStdin => proc.closed = true,
             Signal::Term => proc.termed = true,
             Signal::Kill => {
                 let main = proc.main;
@@ -202,9 +209,7 @@ impl Supervisor {
                     Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: proc.leftovers }
                 }
             }
-            None if self.started.contains(&incarnation) => {
-                Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: false }
-            }
+            None if self.started.contains(&incarnation) => Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: false },
             None => Command::NeverStarted { incarnation },
         };
         self.reports.push_back(report);

@@ -14,6 +14,7 @@ use super::Checked;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
+    pub(crate) name: String,
     pub(crate) tree: TreeId,
     pub(crate) owner: Owner,
     /// Who launched it: its budget stays there, whoever adopts it.
@@ -39,6 +40,12 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn children_of(&self, owner: Owner, tree: Option<TreeId>) -> BTreeSet<WorkerId> {
         self.workers.iter().filter(|(_, known)| Some(known.tree) == tree && known.owner == owner).map(|(worker, _)| *worker).collect()
+    }
+
+    /// The budget of a worker, and what it reserved of it.
+    pub(crate) fn ledger(&self, worker: WorkerId) -> (u64, u64) {
+        let tree = self.workers.get(&worker).map(|known| known.tree);
+        tree.and_then(|tree| self.ledgers.get(&(tree, Owner::Worker(worker)))).copied().unwrap_or_default()
     }
 
     /// Whether this end is told to nobody.
@@ -77,6 +84,7 @@ impl Model {
                 for task in &job.tasks {
                     self.ledgers.insert((job.tree, Owner::Worker(task.worker)), (task.allowance, 0));
                     let known = Known {
+                        name: task.name.clone(),
                         tree: job.tree,
                         owner: job.owner,
                         launcher: job.owner,

@@ -5,10 +5,25 @@ use super::rng::Rng;
 /// One thing that a client does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
-    Launch { tasks: u64, foreground: bool },
-    Wait { which: Which, timeout_ms: Option<u64> },
-    Read { nth: usize, wait: bool },
-    Stop { nth: usize },
+    Launch {
+        tasks: u64,
+        foreground: bool,
+    },
+    Wait {
+        which: Which,
+        timeout_ms: Option<u64>,
+    },
+    Read {
+        nth: usize,
+        wait: bool,
+    },
+    /// Wait for a child in the background, and go on.
+    Background {
+        nth: usize,
+    },
+    Stop {
+        nth: usize,
+    },
     /// Stop somebody whom it does not own.
     Foreign,
     /// Try to change the cap as a worker.
@@ -21,7 +36,9 @@ pub(crate) enum Op {
     Pause(bool),
     Interrupt,
     /// Ends the work and the tree.
-    Close { now: bool },
+    Close {
+        now: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,6 +126,11 @@ impl Plan {
         if let Some(program) = self.fixed.get(name) {
             return program.clone();
         }
+        // Where everybody is written down, `name/*` is every child of that name and `*` whoever is left.
+        let parent = name.rsplit_once('.').map_or("*", |(parent, _)| parent);
+        if let Some(program) = self.fixed.get(&format!("{parent}/*")).or_else(|| self.fixed.get("*")) {
+            return program.clone();
+        }
         let mut rng = Rng::of(self.seed, name);
         let depth = depth_of(name);
         let allowance = if depth < 3 { rng.below(7) } else { 0 };
@@ -157,7 +179,7 @@ impl Plan {
 
     fn middle(&self, rng: &mut Rng) -> Op {
         let nth = rng.index(4);
-        match rng.below(if self.tidy { 6 } else { 10 }) {
+        match rng.below(if self.tidy { 6 } else { 12 }) {
             0 => Op::Park,
             1 => Op::Wait { which: Which::Any, timeout_ms: None },
             2 => Op::Wait { which: Which::Nth(nth), timeout_ms: None },
@@ -166,6 +188,7 @@ impl Plan {
             5 => Op::CapAsWorker,
             6 => Op::Wait { which: Which::All, timeout_ms: Some(rng.below(3_000)) },
             7 => Op::Wait { which: Which::Any, timeout_ms: Some(rng.below(100)) },
+            8 | 9 => Op::Background { nth },
             _ => Op::Stop { nth },
         }
     }
@@ -191,7 +214,7 @@ impl Plan {
         ops.push(Op::Gather(Gather::Wait));
         ops.push(Op::Close { now: !self.tidy && rng.chance(300) });
         // A root cannot park, and what only workers are refused is its right.
-        ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker));
+        ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker | Op::Background { .. }));
         ops
     }
 }

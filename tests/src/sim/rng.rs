@@ -4,10 +4,6 @@
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
     /// A generator that depends on the seed and a name, and on nothing that happened before.
     pub(crate) fn of(seed: u64, name: &str) -> Self {
         let start = seed ^ 0xcbf2_9ce4_8422_2325;

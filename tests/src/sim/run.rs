@@ -11,7 +11,7 @@ use super::world::{Action, World};
 use super::{Checked, check};
 
 /// Most actions of the wild part, and of the calm one.
-const WILD: u64 = 220;
+const WILD: u64 = 400;
 const CALM: u64 = 12_000;
 
 /// What a run came to.
@@ -28,8 +28,9 @@ pub struct Report {
 /// What holds for a tree of this seed.
 pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
     Settings {
+        interrupt_scope: roost_core::event::InterruptScope::All,
         cap: 1 + u32::try_from(rng.below(4)).unwrap_or(0),
-        budget: 3 + rng.below(22),
+        budget: 4 + rng.below(56),
         lend_slots: rng.chance(700),
         end_leftovers: rng.chance(700),
         adopt_orphans: rng.chance(300),
@@ -118,7 +119,9 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
         _ => {
             let waits = |who: &Who| {
                 let call = world.script(*who).and_then(|script| script.call.as_ref());
-                call.is_some_and(|call| matches!(call.ask, Ask::Wait { .. } | Ask::Read { wait: true, .. }) && !world.answers.contains_key(&call.id))
+                call.is_some_and(|call| {
+                    matches!(call.ask, Ask::Wait { .. } | Ask::Read { wait: true, .. }) && !world.answers.contains_key(&call.id)
+                })
             };
             let procs = world.procs().map(|(incarnation, _)| Who::Proc(incarnation));
             let waiting: Vec<Who> = procs.filter(waits).collect();
@@ -130,8 +133,9 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
 /// How everybody stands, for a failure.
 pub(crate) fn standing(world: &World) -> String {
     let workers = world.state().workers.values().filter(|worker| !worker.has_ended());
-    let workers: Vec<String> =
-        workers.map(|worker| format!("{} {:?} slot {} active {}", worker.name, worker.phase, worker.slot, worker.active_children)).collect();
+    let workers: Vec<String> = workers
+        .map(|worker| format!("{} {:?} slot {} active {}", worker.name, worker.phase, worker.slot, worker.active_children))
+        .collect();
     let procs = world.procs().map(|(incarnation, proc)| (incarnation, &proc.script));
     let scripts: Vec<String> = world
         .roots

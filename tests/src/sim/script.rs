@@ -41,16 +41,31 @@ pub(crate) struct Call {
 pub(crate) enum Ask {
     Hello,
     Open,
-    Launch { names: Vec<String>, foreground: bool },
+    Launch {
+        names: Vec<String>,
+        foreground: bool,
+    },
     /// Names; none for all whose end was not told.
-    Wait { names: Vec<String>, any: bool, timeout_ms: Option<u64> },
-    Read { name: String, wait: bool },
-    Stop { names: Vec<String>, foreign: bool },
+    Wait {
+        names: Vec<String>,
+        any: bool,
+        timeout_ms: Option<u64>,
+    },
+    Read {
+        name: String,
+        wait: bool,
+    },
+    Stop {
+        names: Vec<String>,
+        foreign: bool,
+    },
     Cap(u32),
     Park,
     Pause(bool),
     Interrupt,
-    Close { now: bool },
+    Close {
+        now: bool,
+    },
 }
 
 /// Where a worker that speaks the protocol stands.
@@ -79,11 +94,13 @@ pub(crate) struct Script {
     /// The call that was under way when the broker was lost.
     pub(crate) again: Option<Call>,
     pub(crate) mode: Mode,
+    /// Calls of its background clients.
+    pub(crate) side: Vec<u64>,
 }
 
 impl Script {
     pub(crate) fn new(name: String, ops: Vec<Op>, at: Progress) -> Self {
-        Self { name, ops, at, tree: None, caller: None, life: 0, call: None, again: None, mode: Mode::Active }
+        Self { name, ops, at, tree: None, caller: None, life: u64::MAX, call: None, again: None, mode: Mode::Active, side: Vec::new() }
     }
 
     pub(crate) fn op(&self) -> Option<&Op> {
@@ -182,6 +199,6 @@ impl Asking<'_> {
             })
             .collect();
         let (digest, _) = context_of(&names.join(" "), &Progress::default());
-        Launch { request_id, digest: Digest(digest), tasks, foreground, generation: None }
+        Launch { request_id, digest: Digest(digest), tasks, foreground, attended: false, generation: None }
     }
 }

@@ -167,7 +167,9 @@ impl World {
             actions.extend((0..self.choices(who)).map(|choice| Action::Act(who, choice)));
         }
         let left = self.procs().filter(|(_, proc)| !proc.main && proc.leftovers && proc.end_leftovers);
-        actions.extend(left.filter(|(incarnation, _)| self.supervisor.holds(*incarnation)).map(|(incarnation, _)| Action::Emptied(incarnation)));
+        actions.extend(
+            left.filter(|(incarnation, _)| self.supervisor.holds(*incarnation)).map(|(incarnation, _)| Action::Emptied(incarnation)),
+        );
         actions
     }
 
@@ -254,6 +256,12 @@ impl World {
         Ok(())
     }
 
+    /// What the steps recorded becomes durable, and nobody hears of it.
+    pub(crate) fn commit_and_forget(&mut self) -> Checked {
+        self.held.clear();
+        self.commit()
+    }
+
     fn release(&mut self, effect: Effect) -> Checked {
         if let Some(order) = Order::of(&effect) {
             self.supervisor.orders.push_back(order);
@@ -296,10 +304,12 @@ impl World {
                 Ok(())
             }
             Some(Order::Signal(incarnation, signal)) => {
-                let call = self.script(Who::Proc(incarnation)).and_then(|script| script.call.as_ref()).map(|call| CallId(call.id));
+                let script = self.script(Who::Proc(incarnation));
+                let call = script.and_then(|script| script.call.as_ref()).map(|call| call.id);
+                let calls: Vec<u64> = call.into_iter().chain(script.into_iter().flat_map(|script| script.side.iter().copied())).collect();
                 self.supervisor.signal(incarnation, signal);
                 if signal == Signal::Kill {
-                    self.lost.extend(call);
+                    self.lost.extend(calls.into_iter().map(CallId));
                 }
                 Ok(())
             }
@@ -338,6 +348,7 @@ impl World {
             leftovers: false,
             end_leftovers: spawn.end_leftovers,
             termed: false,
+            closed: false,
             program,
             script,
             mail: Default::default(),
@@ -399,6 +410,7 @@ impl World {
         proc.leftovers = leaves;
         let call = proc.script.call.take();
         self.lost.extend(call.map(|call| CallId(call.id)));
+        self.lost.extend(proc.script.side.drain(..).map(CallId));
         self.supervisor.exit(incarnation, status);
     }
 
@@ -420,7 +432,27 @@ impl World {
     pub(crate) fn is_over(&self) -> bool {
         let roots = self.roots.iter().all(|root| root.op().is_none() && root.call.is_none());
         let kept = |proc: &Proc| !proc.main && !proc.end_leftovers;
-        roots && self.link_is_silent() && self.state().workers.values().all(|worker| worker.has_ended()) && self.procs().all(|(_, proc)| kept(proc))
+        roots
+            && self.link_is_silent()
+            && self.state().workers.values().all(|worker| worker.has_ended())
+            && self.procs().all(|(_, proc)| kept(proc))
+    }
+
+    /// For the comparison of worlds: all that decides what may follow.
+    pub(crate) fn digest(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        let text = format!("{:?}", self.broker);
+        // Counters that only say how many events went before.
+        let (head, tail) = text.split_once("last_worker:").unwrap_or(("", &text));
+        let (middle, rest) = tail.split_once("grants:").unwrap_or((tail, ""));
+        let (_, rest) = rest.split_once("trees:").unwrap_or(("", rest));
+        head.split_once("seq:").map(|(before, _)| before).hash(&mut hasher);
+        (middle, rest).hash(&mut hasher);
+        self.supervisor.digest(&mut hasher);
+        (self.now, self.life, &self.roots, &self.lost).hash(&mut hasher);
+        self.answers.keys().for_each(|call| call.hash(&mut hasher));
+        hasher.finish()
     }
 
     /// The processes that a settled mode says nothing of: for choosing whom to crash.

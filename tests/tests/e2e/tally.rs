@@ -91,7 +91,7 @@ impl Forest {
 }
 
 fn tally(cap: u32, directories: usize) {
-    let home = Home::new();
+    let home = Home::in_memory();
     let forest = Forest::grow(home.file("tree"), directories);
     let expected = forest.expected(&home);
     home.start_daemon(&[]);
@@ -158,7 +158,7 @@ fn the_same_with_blocking_waits_lends_slots() {
         eprintln!("no python3 here: examples/tally_wait.py is not tried");
         return;
     }
-    let forest = Forest::grow(home.file("tree"), 90);
+    let forest = Forest::grow(home.file("tree"), 60);
     let expected = forest.expected(&home);
     home.start_daemon(&[]);
     let sampler = home.sample();

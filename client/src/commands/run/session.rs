@@ -54,6 +54,7 @@ pub(super) fn work(plan: &Plan, tell: &Sender<Event>) -> Result<Done, Error> {
         tasks: vec![plan.task.clone()],
         submitter: roost::submitter()?,
         foreground: false,
+        attended: true,
         generation: None,
     })?;
     let name = receipt.tasks.into_iter().next().map(|task| task.name).ok_or_else(|| odd("launch", "the receipt has no task"))?;

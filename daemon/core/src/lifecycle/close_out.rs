@@ -83,7 +83,10 @@ pub fn end_subtree(step: &mut Step<'_>, worker: WorkerId, cause: StopCause) {
     // Under the adopt setting only a stop reaches below: what a timed-out worker leaves is adopted when it ends.
     let alone = cause == StopCause::Timeout && tree.settings.adopt_orphans;
     let below = if alone { Vec::new() } else { step.state.active_below(worker) };
-    let below_cause = if cause == StopCause::Stop { StopCause::Stop } else { StopCause::ParentFailed };
+    let below_cause = match cause {
+        StopCause::Stop | StopCause::Operator => StopCause::Stop,
+        StopCause::Timeout | StopCause::ParentFailed => StopCause::ParentFailed,
+    };
     let all: Vec<(WorkerId, StopCause)> =
         std::iter::once((worker, cause)).chain(below.into_iter().map(|worker| (worker, below_cause))).collect();
     let mut latched = Vec::new();

@@ -68,7 +68,15 @@ fn check(state: &State, tree: TreeId, owner: Owner, launch: &Launch) -> Result<J
         });
     }
     let job = JobId(state.last_job + 1);
-    Ok(JobAccepted { job, tree, owner, request_id: launch.request_id.clone(), digest: launch.digest, tasks })
+    Ok(JobAccepted {
+        job,
+        tree,
+        owner,
+        request_id: launch.request_id.clone(),
+        digest: launch.digest,
+        foreground: launch.foreground || launch.attended,
+        tasks,
+    })
 }
 
 fn allowances(tasks: &[Task], remaining: u64) -> Result<Vec<u64>, Rejection> {

@@ -167,9 +167,14 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
         .workers
         .values()
         .filter(|worker| worker.has_process() && !held.contains(&worker.incarnation()))
-        .map(|worker| Effect::Adopt { incarnation: worker.incarnation(), process: worker.process })
+        .map(|worker| adopt(step.state, worker))
         .collect();
     step.effects.extend(missing);
+}
+
+fn adopt(state: &State, worker: &Worker) -> Effect {
+    let incarnation = worker.incarnation();
+    Effect::Adopt { incarnation, process: worker.process, end_leftovers: ends_leftovers(state, incarnation) }
 }
 
 /// The signal of a stop may have been lost with the broker that had decided it, or with the supervisor that was to send it.

@@ -3,7 +3,7 @@
 use roost_proto::id::{TreeId, WorkerId};
 
 use crate::command::Caller;
-use crate::event::{Event, Owner, StopCause};
+use crate::event::{Event, InterruptScope, Owner, StopCause};
 use crate::lifecycle::{authority, close_out};
 use crate::rejection::Rejection;
 use crate::state::State;
@@ -37,7 +37,7 @@ pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Sto
         stopping.names.push((name.clone(), ended));
         if !ended {
             stopping.awaited.push(worker);
-            end(step, worker);
+            close_out::end_subtree(step, worker, StopCause::Stop);
         }
     }
     stopping.awaited = remaining(step.state, stopping.awaited);
@@ -47,7 +47,13 @@ pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Sto
 /// Stops everything of the caller's tree. Returns who asked, how many were active, and who is still to go.
 pub fn interrupt(step: &mut Step<'_>, caller: Caller) -> Result<(TreeId, u32, Vec<WorkerId>), Rejection> {
     let tree = authority::root(step.state, caller, "interrupt the tree")?;
-    let children = step.state.active_children(tree, Owner::Root);
+    let scope = step.state.tree(tree)?.settings.interrupt_scope;
+    let reaches = |child: &WorkerId| match scope {
+        InterruptScope::All => true,
+        InterruptScope::Foreground => step.state.workers.get(child).is_some_and(|child| child.foreground),
+        InterruptScope::None => false,
+    };
+    let children: Vec<WorkerId> = step.state.active_children(tree, Owner::Root).into_iter().filter(reaches).collect();
     let active: Vec<WorkerId> = children.iter().flat_map(|child| std::iter::once(*child).chain(step.state.active_below(*child))).collect();
     if active.is_empty() {
         return Ok((tree, 0, Vec::new()));
@@ -55,7 +61,7 @@ pub fn interrupt(step: &mut Step<'_>, caller: Caller) -> Result<(TreeId, u32, Ve
     let generation = step.state.tree(tree)?.generation + 1;
     step.record(Event::Interrupted { tree, generation });
     for child in children {
-        end(step, child);
+        close_out::end_subtree(step, child, StopCause::Stop);
     }
     let count = u32::try_from(active.len()).unwrap_or(u32::MAX);
     Ok((tree, count, remaining(step.state, active)))
@@ -68,14 +74,10 @@ pub fn end_live(step: &mut Step<'_>) -> u32 {
     for worker in live {
         if step.state.workers.get(&worker).is_some_and(|worker| worker.stop.is_none() && worker.has_process()) {
             ended += 1;
-            end(step, worker);
+            close_out::end_subtree(step, worker, StopCause::Operator);
         }
     }
     ended
-}
-
-fn end(step: &mut Step<'_>, worker: WorkerId) {
-    close_out::end_subtree(step, worker, StopCause::Stop);
 }
 
 fn remaining(state: &State, workers: Vec<WorkerId>) -> Vec<WorkerId> {

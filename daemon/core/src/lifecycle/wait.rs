@@ -122,7 +122,9 @@ pub fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, request_id: Opti
     let Some(lead) = step.state.lead(tree, owner) else { return };
     let repeat = request_id.as_ref().is_some_and(|id| lead.answered.iter().any(|(known, _)| known == id));
     let owed = workers.iter().any(|worker| lead.outbox.owes(*worker));
-    if repeat || !owed {
+    // A stopped child is owed to nobody, but a repeat of the call that told of it must tell of it again.
+    let told = request_id.is_some() && !workers.is_empty();
+    if repeat || !(owed || told) {
         return;
     }
     step.record(Event::Consumed { tree, owner, request_id, workers: workers.to_vec() });

@@ -1,19 +1,17 @@
 //! The meaning of every event. An event that does not fit the state is an error: the journal is checked while it is read.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use roost_proto::id::{Epoch, TreeId, WorkerId};
-use roost_proto::link::{ExitStatus, ProcessIdentity};
+use roost_proto::link::ExitStatus;
 use roost_proto::outcome::{Failure, Outcome};
 
-use crate::event::{AcceptedTask, Event, Grant, JobAccepted, Owner, Record, TreeOpened};
+use crate::event::{Event, Grant, Owner, Record, StopCause};
 use crate::limits::SETTLE_TO_EXIT_MS;
+use crate::state::State;
 use crate::state::budget::Ledger;
 use crate::state::outbox::Outbox;
 use crate::state::seat::Standing;
-use crate::state::tree::{Counts, Lane, Tree};
-use crate::state::worker::{Answered, Phase, Seat, Starting, Stop, Worker};
-use crate::state::{Job, State, names};
+use crate::state::tree::Tree;
+use crate::state::worker::{Answered, Phase, Starting, Stop, Worker};
 use crate::time::Now;
 
 /// How many answered waits of one lead are remembered.
@@ -31,7 +29,8 @@ pub struct IllegalEvent {
     pub event: Box<Event>,
 }
 
-type Applied = Result<(), &'static str>;
+/// What letting something happen comes to.
+pub(super) type Applied = Result<(), &'static str>;
 
 impl State {
     /// Lets one event happen.
@@ -137,90 +136,10 @@ impl State {
         self.on_tree(tree, at, |_| {})
     }
 
-    fn on_tree(&mut self, id: TreeId, at: Now, change: impl FnOnce(&mut Tree)) -> Applied {
+    pub(super) fn on_tree(&mut self, id: TreeId, at: Now, change: impl FnOnce(&mut Tree)) -> Applied {
         let tree = self.trees.get_mut(&id).ok_or("there is no such tree")?;
         change(tree);
         tree.note_spare(at.mono);
-        Ok(())
-    }
-
-    fn tree_opened(&mut self, opened: &TreeOpened, at: Now) -> Applied {
-        let lane = |cap| Lane { cap, ..Lane::default() };
-        let groups = opened.settings.group_caps.iter().map(|(_, cap)| lane(Some(*cap)));
-        let tree = Tree {
-            id: opened.tree,
-            token: opened.token,
-            request_id: opened.request_id.clone(),
-            key: opened.key.clone(),
-            ephemeral: opened.ephemeral,
-            ledger: Ledger::new(opened.settings.budget),
-            lanes: std::iter::once(lane(None)).chain(groups).collect(),
-            settings: opened.settings.clone(),
-            paused: false,
-            generation: 0,
-            opened_at: at,
-            closed_at: None,
-            outbox: Outbox::default(),
-            answered: Answered::default(),
-            children: Vec::new(),
-            active_children: 0,
-            names: BTreeMap::new(),
-            workers: BTreeSet::new(),
-            made_up: 0,
-            counts: Counts::default(),
-            admissions: 0,
-            spare_since: Some(at.mono),
-            victims: BTreeSet::new(),
-            stuck: BTreeSet::new(),
-            final_wakes: BTreeSet::new(),
-            early_wakes: BTreeSet::new(),
-        };
-        self.open.insert(opened.tree);
-        match self.trees.insert(opened.tree, tree) {
-            None => Ok(()),
-            Some(_) => Err("the tree is there already"),
-        }
-    }
-
-    fn job_accepted(&mut self, job: &JobAccepted, at: Now) -> Applied {
-        let lead = self.lead(job.tree, job.owner).ok_or("its owner is not there")?;
-        let depth = lead.child_depth;
-        let cost = Ledger::cost(job.tasks.iter().map(|task| task.allowance)).ok_or("its allowances overflow")?;
-        let queued = self.trees.get(&job.tree).map_or(0, Tree::queued);
-        let place = u32::try_from(queued).unwrap_or(u32::MAX);
-        if job.job.0 != self.last_job + 1 {
-            return Err("its job is out of order");
-        }
-        self.last_job = job.job.0;
-        for (index, task) in (0_u32..).zip(&job.tasks) {
-            if task.worker.0 != self.last_worker + 1 || task.execution.0 != self.last_execution + 1 {
-                return Err("its workers are out of order");
-            }
-            self.last_worker = task.worker.0;
-            self.last_execution = task.execution.0;
-            let mut worker = new_worker(job, index, task, depth, at);
-            worker.place = place.saturating_add(index + 1);
-            let tree = self.trees.get_mut(&job.tree).ok_or("there is no such tree")?;
-            if tree.names.insert(names::folded(&task.name), task.worker).is_some() {
-                return Err("a name is taken");
-            }
-            tree.workers.insert(task.worker);
-            self.executions.insert(task.execution, task.worker);
-            self.workers.insert(task.worker, worker);
-            self.reseat(task.worker, Standing::of(None));
-        }
-        let workers: Vec<WorkerId> = job.tasks.iter().map(|task| task.worker).collect();
-        self.on_lead(job.tree, job.owner, at, |lead| {
-            lead.children.extend(&workers);
-            *lead.active_children += u32::try_from(workers.len()).unwrap_or(u32::MAX);
-            if lead.ledger.reserve(cost) { Ok(()) } else { Err("the budget does not cover it") }
-        })?;
-        if let Some(tree) = self.trees.get_mut(&job.tree) {
-            tree.made_up += workers.len() as u64;
-        }
-        let request = Self::request_key(job.tree, job.owner, &job.request_id);
-        self.requests.insert(request.clone(), job.job);
-        self.jobs.insert(job.job, Job { tree: job.tree, digest: job.digest, request, workers });
         Ok(())
     }
 
@@ -256,7 +175,7 @@ impl State {
     fn ended(&mut self, id: WorkerId, outcome: &Outcome, at: Now) -> Applied {
         let mut lead = None;
         self.on_worker(id, at, |w| {
-            lead = Some((w.tree, w.owner));
+            lead = Some((w.tree, w.owner, w.stop.is_some_and(|stop| stop.cause == StopCause::Operator)));
             w.ended_at = Some(at);
             w.outbox = Outbox::default();
             w.answered = Answered::default();
@@ -265,8 +184,9 @@ impl State {
                 alone && matches!(phase, Phase::Gone { .. } | Phase::Finishing { .. })
             })
         })?;
-        let (tree, owner) = lead.ok_or("it has no lead")?;
-        let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed));
+        let (tree, owner, by_operator) = lead.ok_or("it has no lead")?;
+        // A lead that stopped its child, or ends with it, needs no word of it.
+        let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed)) && !by_operator;
         self.on_lead(tree, owner, at, |lead| {
             *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
             if !silent {
@@ -313,36 +233,8 @@ impl State {
         Ok(())
     }
 
-    fn tree_closed(&mut self, id: TreeId, at: Now) -> Applied {
-        if !self.open.remove(&id) {
-            return Err("the tree is not open");
-        }
-        self.closed.insert((at.mono, id));
-        self.on_tree(id, at, |tree| tree.closed_at = Some(at))?;
-        self.closed_workers += self.trees.get(&id).map_or(0, |tree| tree.workers.len());
-        Ok(())
-    }
-
-    fn tree_forgotten(&mut self, id: TreeId) -> Applied {
-        let tree = self.trees.remove(&id).ok_or("there is no such tree")?;
-        let closed = tree.closed_at.ok_or("the tree is open")?;
-        self.closed.remove(&(closed.mono, id));
-        self.closed_workers -= tree.workers.len();
-        self.last_grant.remove(&id);
-        for worker in tree.workers.iter().filter_map(|worker| self.workers.remove(worker)) {
-            if !worker.has_ended() {
-                return Err("it has active workers");
-            }
-            self.executions.remove(&worker.execution);
-            if let Some(job) = self.jobs.remove(&worker.job) {
-                self.requests.remove(&job.request);
-            }
-        }
-        Ok(())
-    }
-
     /// Changes what a lead owns, whether it is the root or a worker; a parked one may have become ready to wake.
-    fn on_lead(&mut self, tree: TreeId, owner: Owner, at: Now, change: impl FnOnce(&mut Owned<'_>) -> Applied) -> Applied {
+    pub(super) fn on_lead(&mut self, tree: TreeId, owner: Owner, at: Now, change: impl FnOnce(&mut Owned<'_>) -> Applied) -> Applied {
         let tree = self.trees.get_mut(&tree).ok_or("there is no such tree")?;
         let lead = match owner {
             Owner::Root => {
@@ -370,142 +262,9 @@ impl State {
 }
 
 /// What a lead owns, to change it.
-struct Owned<'a> {
-    ledger: &'a mut Ledger,
-    outbox: &'a mut Outbox,
-    children: &'a mut Vec<WorkerId>,
-    active_children: &'a mut u32,
-}
-
-fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, depth: u32, at: Now) -> Worker {
-    Worker {
-        id: task.worker,
-        tree: job.tree,
-        owner: job.owner,
-        name: task.name.as_str().into(),
-        token: task.token,
-        job: job.job,
-        task_index: index,
-        execution: task.execution,
-        depth,
-        group: task.group,
-        ledger: Ledger::new(task.allowance),
-        children: Vec::new(),
-        active_children: 0,
-        outbox: Outbox::default(),
-        answered: Answered::default(),
-        phase: Phase::Queued,
-        slot: false,
-        epoch: Epoch(0),
-        process: None,
-        stop: None,
-        context: None,
-        owed_turn: false,
-        timeout_ms: task.timeout_ms,
-        timeout_at: None,
-        place: 0,
-        at_once: false,
-        accepted_at: at,
-        started_at: None,
-        ended_at: None,
-        seat: Seat::None,
-    }
-}
-
-impl Worker {
-    /// Goes to another phase if that is legal from this one.
-    fn pass(&mut self, to: Phase, legal: impl FnOnce(&Phase, bool) -> bool) -> Applied {
-        if !legal(&self.phase, self.slot) {
-            return Err("its worker is in another phase");
-        }
-        self.phase = to;
-        Ok(())
-    }
-
-    fn slot_taken(&mut self, epoch: Epoch, grant: Grant, at_once: bool) -> Applied {
-        let next = Epoch(self.epoch.0 + 1);
-        let wake = Starting { wake: Some(self.outbox.last_seq()), again_at: None, tries: 0 };
-        match (grant, &self.phase) {
-            (Grant::Start, Phase::Queued) if epoch == next => {
-                self.at_once = at_once;
-                self.phase = Phase::Starting(Starting { wake: None, ..wake });
-            }
-            (Grant::FinalWake | Grant::EarlyWake, Phase::Parked { ready: Some(_), .. }) if epoch == next => {
-                self.phase = Phase::Starting(wake);
-            }
-            (Grant::Return, Phase::Blocked { over: Some(_), .. }) if epoch == self.epoch && !self.slot => self.phase = Phase::Running,
-            _ => return Err("the grant does not fit its worker"),
-        }
-        self.epoch = epoch;
-        self.slot = true;
-        Ok(())
-    }
-
-    fn wait_over(&mut self, at: Now, admissions: u64) -> Applied {
-        let Phase::Blocked { since, over: None } = self.phase else { return Err("it does not wait") };
-        self.phase = if self.slot { Phase::Running } else { Phase::Blocked { since, over: Some((at.mono, admissions)) } };
-        Ok(())
-    }
-
-    fn process_started(&mut self, process: ProcessIdentity, at: Now) -> Applied {
-        let Phase::Starting(Starting { wake, again_at: None, .. }) = self.phase else { return Err("it is not being started") };
-        // The items were on the standard input of this very process: it has taken them in.
-        if let Some(last) = wake {
-            self.outbox.take_to(last);
-        }
-        self.process = Some(process);
-        self.phase = Phase::Running;
-        if self.started_at.is_none() {
-            self.started_at = Some(at);
-            self.timeout_at = self.timeout_ms.map(|timeout| at.mono + timeout);
-        }
-        Ok(())
-    }
-
-    fn start_retried(&mut self, epoch: Epoch) -> Applied {
-        let newest = self.outbox.last_seq();
-        let Phase::Starting(Starting { wake, again_at: again @ Some(_), .. }) = &mut self.phase else { return Err("no further try is due") };
-        if epoch.0 != self.epoch.0 + 1 {
-            return Err("its incarnations are out of order");
-        }
-        *again = None;
-        *wake = wake.map(|_| newest);
-        self.epoch = epoch;
-        Ok(())
-    }
-
-    fn stop_asked(&mut self, stop: Stop) -> Applied {
-        if self.has_ended() || self.stop.is_some() {
-            return Err("it is being ended already");
-        }
-        if self.has_process() {
-            self.stop = Some(stop);
-        } else {
-            // Where there is no process the stop is done with this very record, so that nothing can be admitted in between.
-            self.stop = Some(Stop { killed: true, ..stop });
-            self.phase = Phase::Gone { status: None };
-            self.slot = false;
-        }
-        Ok(())
-    }
-
-    fn kill_sent(&mut self) -> Applied {
-        match (&mut self.stop, &mut self.phase) {
-            (Some(stop), _) if !stop.killed => stop.killed = true,
-            (_, Phase::Leaving { killed, .. }) if !*killed => *killed = true,
-            _ => return Err("it is not being ended"),
-        }
-        Ok(())
-    }
-
-    /// A parked worker becomes ready to wake by state alone: something is owed to it, or nothing below it is active.
-    fn note_ready(&mut self, at: Now, admissions: u64) {
-        let settled = self.active_children == 0;
-        let owed = !self.outbox.is_empty();
-        if let Phase::Parked { ready, .. } = &mut self.phase
-            && (settled || (owed && ready.is_none()))
-        {
-            *ready = Some((at.mono, admissions));
-        }
-    }
+pub(super) struct Owned<'a> {
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) outbox: &'a mut Outbox,
+    pub(super) children: &'a mut Vec<WorkerId>,
+    pub(super) active_children: &'a mut u32,
 }

@@ -29,6 +29,8 @@ pub struct Worker {
     pub task_index: u32,
     /// Its execution. Executions are numbered in the order of their acceptance: this is the queue's order.
     pub execution: ExecutionId,
+    /// It was launched in the foreground.
+    pub foreground: bool,
     /// 1 for a worker of the root.
     pub depth: u32,
     /// Its group, where the tree has a cap for it.
@@ -227,7 +229,7 @@ impl Worker {
     pub fn verdict(&self, status: Option<ExitStatus>) -> Outcome {
         if let Some(stop) = self.stop {
             return match stop.cause {
-                StopCause::Stop => Outcome::Stopped,
+                StopCause::Stop | StopCause::Operator => Outcome::Stopped,
                 StopCause::Timeout => Outcome::Failed(Failure::Timeout),
                 StopCause::ParentFailed => Outcome::Failed(Failure::ParentFailed),
             };

@@ -58,6 +58,7 @@ fn opened() -> Event {
             adopt_orphans: true,
             stop_grace_ms: u64::MAX,
             depth_max: 3,
+            interrupt_scope: roost_core::event::InterruptScope::Foreground,
             group_caps: vec![("writers".to_owned(), 1), ("ü".to_owned(), 2)],
         },
     }))
@@ -74,6 +75,7 @@ fn accepted() -> Event {
         timeout_ms,
     };
     Event::JobAccepted(Box::new(JobAccepted {
+        foreground: true,
         job: JobId(3),
         tree: TreeId(1),
         owner: Owner::Worker(WorkerId(9)),

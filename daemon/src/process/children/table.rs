@@ -81,17 +81,16 @@ impl Child {
         }
     }
 
-    /// The order that started it is not known any more, so its leftovers are ended, as is the default.
-    pub fn adopted(main: ProcessIdentity) -> Self {
-        Self { ours: false, ..Self::started(main, None, true) }
+    pub fn adopted(main: ProcessIdentity, end_leftovers: bool) -> Self {
+        Self { ours: false, ..Self::started(main, None, end_leftovers) }
     }
 
-    pub fn found_ended(recorded: Option<ProcessIdentity>) -> Self {
+    pub fn found_ended(recorded: Option<ProcessIdentity>, end_leftovers: bool) -> Self {
         Self {
             main: None,
             ours: false,
             phase: Phase::Ended { status: ExitStatus::Unknown, remains: Remains::Unexamined },
-            ..Self::started(recorded.unwrap_or(NOBODY), None, true)
+            ..Self::started(recorded.unwrap_or(NOBODY), None, end_leftovers)
         }
     }
 

@@ -99,7 +99,7 @@ pub fn launch(call: CallId, caller: Caller, mut launch: Launch) -> Result<FromSe
     launch.submitter.env.retain(|(name, _)| !name.0.starts_with(OWN_VARIABLES));
     let base = check_submitter(&launch.submitter).map_err(|fault| fault.of("the submitter"))?;
     let digest = digest(&launch);
-    let Launch { request_id, tasks: asked, submitter, foreground, generation } = launch;
+    let Launch { request_id, tasks: asked, submitter, foreground, attended, generation } = launch;
     let env = Arc::new(submitter.env);
     let (mut tasks, mut payloads) = (Vec::with_capacity(asked.len()), Vec::with_capacity(asked.len()));
     for (index, task) in asked.into_iter().enumerate() {
@@ -125,7 +125,7 @@ pub fn launch(call: CallId, caller: Caller, mut launch: Launch) -> Result<FromSe
             task: task.task,
         });
     }
-    let launch = Box::new(command::Launch { request_id, digest, tasks, foreground, generation });
+    let launch = Box::new(command::Launch { request_id, digest, tasks, foreground, attended, generation });
     Ok(FromSession::Command { command: Command::Launch { call, caller, launch }, payload: Payload::Launch(payloads) })
 }
 
@@ -142,7 +142,8 @@ fn digest(launch: &Launch) -> Digest {
     }
     let mut env: Vec<_> = launch.submitter.env.iter().collect();
     env.sort_by(|a, b| a.0.cmp(&b.0));
-    let Launch { tasks, submitter, foreground, request_id: _, generation: _ } = launch;
+    // Whether somebody attends is no part of the work.
+    let Launch { tasks, submitter, foreground, request_id: _, generation: _, attended: _ } = launch;
     let content = Content { tasks, env, cwd: &submitter.cwd, umask: submitter.umask, foreground: *foreground };
     let mut hash = Sha256::new();
     if let Err(error) = serde_json::to_writer(&mut hash, &content) {
@@ -247,7 +248,7 @@ mod tests {
     fn some(tasks: Vec<Task>) -> Launch {
         let env = vec![("PATH".into(), "/bin".into()), ("ROOST_EPOCH".into(), "1".into()), ("A".into(), "1".into())];
         let submitter = Submitter { env, cwd: "/".into(), umask: 0o22 };
-        Launch { request_id: "r".into(), tasks, submitter, foreground: false, generation: None }
+        Launch { request_id: "r".into(), tasks, submitter, foreground: false, attended: false, generation: None }
     }
 
     fn task() -> Task {
