@@ -1,7 +1,8 @@
 //! The verbs of a worker's life, one file each. Verbs never import each other; what several need is in `lifecycle/close_out.rs`
-//! (how executions end) and `lifecycle/authority.rs` (who may).
+//! (how executions end), `lifecycle/authority.rs` (who may) and `lifecycle/bounds.rs` (what is too much).
 
 pub mod authority;
+pub mod bounds;
 pub mod close_out;
 pub mod connect;
 pub mod deliver;

@@ -254,7 +254,7 @@ impl Table {
             Reply::Receipt { ends: told, .. } => ends(told),
             Reply::Result(end) => vec![end.name],
             Reply::Stopped(names) => {
-                names.into_iter().map(|(name, before)| if before { format!("{name}(settled)") } else { name }).collect()
+                names.into_iter().map(|(name, stopped)| if stopped { name } else { format!("{name}(settled)") }).collect()
             }
             Reply::Interrupted { stopped, .. } | Reply::Closed { stopped } => vec![stopped.to_string()],
             other @ (Reply::Welcome { .. }

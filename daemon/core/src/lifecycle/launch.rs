@@ -123,7 +123,7 @@ fn names_of(tree: &Tree, tasks: &[Task]) -> Result<Vec<String>, Rejection> {
 /// A group without a cap of its own limits nothing, so its name is no more than a remark.
 fn group_of(tree: &Tree, task: &Task) -> Result<Option<u16>, Rejection> {
     let Some(group) = &task.group else { return Ok(None) };
-    crate::lifecycle::open::label("the name of a group", group)?;
+    crate::lifecycle::bounds::label("the name of a group", group)?;
     Ok(tree.settings.group_caps.iter().position(|(name, _)| name == group).and_then(|index| u16::try_from(index).ok()))
 }
 

@@ -5,6 +5,7 @@ use roost_proto::id::TreeId;
 use crate::command::{CallId, Caller, Open};
 use crate::effect::{Effect, Reply};
 use crate::event::{Event, Settings, TreeOpened};
+use crate::lifecycle::bounds::{label, range};
 use crate::lifecycle::{authority, close_out};
 use crate::limits;
 use crate::rejection::Rejection;
@@ -138,22 +139,6 @@ fn check(settings: &Settings) -> Result<(), Rejection> {
     for (group, cap) in &settings.group_caps {
         label("the name of a group", group)?;
         range("the cap of a group", *cap, 1, limits::CAP_MAX)?;
-    }
-    Ok(())
-}
-
-fn range<N: PartialOrd + std::fmt::Display>(what: &'static str, value: N, least: N, most: N) -> Result<(), Rejection> {
-    if value < least || value > most {
-        return Err(Rejection::BadValue { what, range: format!("between {least} and {most}"), value: value.to_string() });
-    }
-    Ok(())
-}
-
-/// A text that only serves to be the same again.
-pub fn label(what: &'static str, text: &str) -> Result<(), Rejection> {
-    if text.is_empty() || text.len() > limits::LABEL_BYTES_MAX {
-        let range = format!("1 to {} bytes long", limits::LABEL_BYTES_MAX);
-        return Err(Rejection::BadValue { what, range, value: format!("a text of {} bytes", text.len()) });
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ pub struct Wait {
 /// Waits for children of the caller.
 pub fn wait(step: &mut Step<'_>, calls: &mut Calls, call: CallId, caller: Caller, wait: Wait) -> Result<(), Rejection> {
     let (tree, owner) = authority::asker(step.state, caller)?;
-    crate::lifecycle::open::label("the request id", &wait.request_id)?;
+    crate::lifecycle::bounds::label("the request id", &wait.request_id)?;
     room(calls, tree, owner)?;
     let workers = targets(step.state, tree, owner, &wait)?;
     let mut awaited: BTreeSet<WorkerId> = still_active(step.state, &workers);

@@ -1,0 +1,198 @@
+//! One turn of the machine: a command goes to its verb, and time passes.
+
+use std::collections::BTreeMap;
+
+use roost_proto::id::TreeId;
+
+use super::Presence;
+use crate::calls::{Calls, Pending, Want};
+use crate::command::{CallId, Command};
+use crate::effect::Reply;
+use crate::event::{Event, Owner};
+use crate::lifecycle::{authority, connect, deliver, launch, open, park, process, stop, timers, wait};
+use crate::limits::REATTACH_MS;
+use crate::rejection::Rejection;
+use crate::schedule::{self, Rules};
+use crate::state::tree::Tree;
+use crate::state::worker::Phase;
+use crate::step::Step;
+use crate::view;
+
+/// One turn of the machine.
+pub(super) struct Turn<'t, 's> {
+    pub(super) step: &'t mut Step<'s>,
+    pub(super) calls: &'t mut Calls,
+    pub(super) rules: &'t mut Rules,
+    pub(super) roots: &'t mut BTreeMap<TreeId, Presence>,
+}
+
+impl Turn<'_, '_> {
+    pub(super) fn perform(&mut self, command: Command) {
+        let (step, calls) = (&mut *self.step, &mut *self.calls);
+        match command {
+            Command::Hello { call, claim } => answered(step, call, |step| connect::hello(step, calls, call, claim)),
+            Command::Open { call, open } => answered(step, call, |step| open::open(step, call, *open)),
+            Command::Attach { call, tree } => answered(step, call, |step| open::attach(step, call, tree)),
+            Command::Launch { call, caller, launch } => {
+                let draining = self.rules.draining;
+                answered(step, call, |step| {
+                    if draining {
+                        return Err(Rejection::Draining);
+                    }
+                    let (tree, owner, job) = launch::launch(step, caller, &launch)?;
+                    let want = if launch.foreground { Want::Results(job) } else { Want::Receipt(job) };
+                    let workers = step.state.jobs.get(&job).map_or(&[][..], |job| &job.workers);
+                    let awaited = if launch.foreground { wait::still_active(step.state, workers) } else { Default::default() };
+                    calls.add(call, Pending { asker: Some((tree, owner)), want, awaited, deadline: None, over: None });
+                    Ok(())
+                });
+            }
+            Command::Wait { call, caller, request_id, names, any, timeout_ms } => {
+                answered(step, call, |step| wait::wait(step, calls, call, caller, wait::Wait { request_id, names, any, timeout_ms }))
+            }
+            Command::Result { call, caller, tree, name, wait, timeout_ms } => {
+                answered(step, call, |step| wait::result(step, calls, call, caller, wait::Read { tree, name, wait, timeout_ms }))
+            }
+            Command::Status { call, caller, tree, name, after } => {
+                answered(step, call, |step| view::status(step, call, caller, tree, name.as_deref(), after));
+            }
+            Command::Count { call, caller } => answered(step, call, |step| {
+                let (tree, _) = authority::asker(step.state, caller)?;
+                let counts = view::counts(step.state.tree(tree)?);
+                step.reply(call, Reply::Counts(counts));
+                Ok(())
+            }),
+            Command::Stop { call, caller, names, no_wait } => answered(step, call, |step| {
+                let stopping = stop::stop(step, caller, &names)?;
+                let awaited = if no_wait { Default::default() } else { stopping.awaited.into_iter().collect() };
+                let want = Want::Stopped(stopping.names);
+                calls.add(call, Pending { asker: Some(stopping.asker), want, awaited, deadline: None, over: None });
+                Ok(())
+            }),
+            Command::Interrupt { call, caller, no_wait } => answered(step, call, |step| {
+                let (tree, stopped, awaited) = stop::interrupt(step, caller)?;
+                let generation = step.state.tree(tree)?.generation;
+                let awaited = if no_wait { Default::default() } else { awaited.into_iter().collect() };
+                let want = Want::Interrupted { stopped, generation };
+                calls.add(call, Pending { asker: Some((tree, Owner::Root)), want, awaited, deadline: None, over: None });
+                Ok(())
+            }),
+            Command::Cap { call, caller, cap } => answered(step, call, |step| open::cap(step, call, caller, cap)),
+            Command::Pause { call, caller, paused } => answered(step, call, |step| open::pause(step, call, caller, paused)),
+            Command::Close { call, caller, now } => answered(step, call, |step| {
+                let (tree, awaited) = open::close(step, caller, now)?;
+                let stopped = u32::try_from(awaited.len()).unwrap_or(u32::MAX);
+                let want = Want::Closed { tree, stopped };
+                let awaited = awaited.into_iter().collect();
+                calls.add(call, Pending { asker: Some((tree, Owner::Root)), want, awaited, deadline: None, over: None });
+                Ok(())
+            }),
+            Command::Park { call, caller, context } => answered(step, call, |step| park::park(step, call, caller, context)),
+            Command::Settle { incarnation, context } => park::settle(step, incarnation, context),
+            Command::ParkReady { incarnation, context } => park::ready(step, incarnation, context),
+            Command::ParkDecline { incarnation, not_before_ms } => park::decline(step, incarnation, not_before_ms),
+            Command::Ack { incarnation, last } => deliver::ack(step, incarnation, last),
+            Command::Abandon { calls: gone } => self.abandon(&gone),
+            Command::RootPresence { tree, connections } => {
+                let since = step.now.mono;
+                self.roots.insert(tree, Presence { connections, since });
+            }
+            Command::Reconcile { children } => self.reconcile(children),
+            Command::Spawned { incarnation, process } => process::spawned(step, incarnation, process),
+            Command::SpawnFailed { incarnation, reason, transient } => process::spawn_failed(step, incarnation, reason, transient),
+            Command::ContextCorrupt { incarnation } => process::context_corrupt(step, incarnation),
+            Command::Exited { incarnation, status, leftovers } => process::exited(step, incarnation, status, leftovers),
+            Command::Emptied { incarnation } => process::emptied(step, incarnation),
+            Command::NeverStarted { incarnation } => process::never_started(step, incarnation),
+            Command::Tick => {}
+            Command::Drain { call, now, timeout_ms } => self.drain(call, now, timeout_ms),
+        }
+    }
+
+    fn reconcile(&mut self, children: Vec<roost_proto::link::ChildReport>) {
+        let since = self.step.now.mono;
+        let ephemeral = self.step.state.open_trees().filter(|tree| tree.ephemeral);
+        self.roots.extend(ephemeral.map(|tree| (tree.id, Presence { connections: 0, since })));
+        process::reconcile(self.step, children);
+        self.step.touched.extend(self.step.state.open.iter().copied());
+    }
+
+    fn drain(&mut self, call: Option<CallId>, now: bool, timeout_ms: Option<u64>) {
+        self.rules.draining = true;
+        let stopped = if now { stop::end_live(self.step) } else { 0 };
+        // Without a call the answer goes nowhere; the number only has to be free.
+        let call = call.unwrap_or(CallId(u64::MAX));
+        let deadline = timeout_ms.map(|timeout| self.step.now.mono + timeout);
+        self.calls.add(call, Pending { asker: None, want: Want::Drained { stopped }, awaited: Default::default(), deadline, over: None });
+    }
+
+    /// The connection of these calls is gone: their askers are not blocked by them any more.
+    fn abandon(&mut self, gone: &[CallId]) {
+        for call in gone {
+            let Some(pending) = self.calls.remove(*call) else { continue };
+            if let (true, Some(asker)) = (pending.want.blocks(), pending.asker)
+                && !self.calls.has_blocking(asker)
+            {
+                self.unblock(asker.1);
+            }
+        }
+    }
+
+    /// A worker went on without its call having returned. A process that runs has a slot, whatever the cap says.
+    pub(super) fn unblock(&mut self, owner: Owner) {
+        let Owner::Worker(worker) = owner else { return };
+        let Some(record) = self.step.state.workers.get(&worker) else { return };
+        if record.is_lent() {
+            self.step.record(Event::SlotRetaken { worker });
+        } else if matches!(record.phase, Phase::Blocked { .. }) {
+            self.step.record(Event::WaitOver { worker });
+        }
+    }
+
+    /// After a restart: blocked workers whose clients have not come back.
+    pub(super) fn give_up_on_lost_waits(&mut self) {
+        let blocked: Vec<_> = self
+            .step
+            .state
+            .workers
+            .values()
+            .filter(|worker| matches!(worker.phase, Phase::Blocked { .. }))
+            .map(|worker| (worker.tree, Owner::Worker(worker.id)))
+            .filter(|asker| !self.calls.has_blocking(*asker))
+            .collect();
+        blocked.into_iter().for_each(|asker| self.unblock(asker.1));
+    }
+
+    pub(super) fn pass_time(&mut self) {
+        timers::fire(self.step);
+        let now = self.step.now.mono;
+        self.calls.note_time(now);
+        let deserted: Vec<TreeId> =
+            self.roots.iter().filter(|(_, root)| root.connections == 0 && root.since + REATTACH_MS <= now).map(|(tree, _)| *tree).collect();
+        for tree in deserted {
+            let Some(record) = self.step.state.trees.get(&tree).filter(|tree| tree.ephemeral && tree.closed_at.is_none()) else {
+                self.roots.remove(&tree);
+                continue;
+            };
+            if !record.is_active() {
+                self.step.record(Event::TreeClosed { tree });
+                self.roots.remove(&tree);
+            }
+        }
+        // Early wakes, and workers that could not be asked to park for a while, become possible by the mere passing of time.
+        let state = &*self.step.state;
+        let due = |tree: &&Tree| !tree.victims.is_empty() || schedule::next_early_wake(state, tree).is_some_and(|at| at <= now);
+        let due: Vec<TreeId> = state.open_trees().filter(due).map(|tree| tree.id).collect();
+        self.step.touched.extend(due);
+        open::forget_old(self.step);
+    }
+}
+
+/// Runs a verb; its refusal is the answer.
+pub(super) fn answered(step: &mut Step<'_>, call: CallId, verb: impl FnOnce(&mut Step<'_>) -> Result<(), Rejection>) {
+    let recorded = step.records.len();
+    if let Err(rejection) = verb(step) {
+        debug_assert_eq!(recorded, step.records.len(), "a refused command records nothing");
+        step.refuse(call, rejection);
+    }
+}

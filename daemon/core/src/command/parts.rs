@@ -1,0 +1,81 @@
+//! What commands are made of.
+
+use roost_proto::id::{Epoch, Token, TreeId, WorkerId};
+
+use crate::event::{Digest, Settings};
+
+/// What a `hello` claims.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The tree.
+    pub tree: TreeId,
+    /// The worker; `None` for the root.
+    pub worker: Option<WorkerId>,
+    /// The capability.
+    pub token: Token,
+    /// The incarnation.
+    pub epoch: Option<Epoch>,
+    /// The pids that the calling process descends from, itself first, and its session's leader: a worker's token works for
+    /// the processes of that worker alone.
+    pub lineage: Vec<u32>,
+}
+
+/// A tree to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// A fresh random id.
+    pub tree: TreeId,
+    /// A fresh random token.
+    pub token: Token,
+    /// Repeating it finds the same tree.
+    pub request_id: String,
+    /// Name for later sessions of the same root.
+    pub key: Option<String>,
+    /// Lives by its root's connections.
+    pub ephemeral: bool,
+    /// What holds for it.
+    pub settings: Settings,
+}
+
+/// A launch. Texts, arguments and environments stay with the driver, by task index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// Repeating it returns the same receipt.
+    pub request_id: String,
+    /// Digest of the whole request.
+    pub digest: Digest,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// Answer with the results.
+    pub foreground: bool,
+    /// Answer at once, and yet its launcher waits for it: an interrupt of what is in the foreground reaches it.
+    pub attended: bool,
+    /// The interrupt generation that the caller knows.
+    pub generation: Option<u64>,
+}
+
+/// What the core needs to know of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// The name that was asked for.
+    pub name: Option<String>,
+    /// What a made-up name starts with.
+    pub stem: String,
+    /// A fresh random token.
+    pub token: Token,
+    /// Descendants.
+    pub allowance: Allowance,
+    /// The group that it counts against.
+    pub group: Option<String>,
+    /// Wall time.
+    pub timeout_ms: Option<u64>,
+}
+
+/// How many descendants a task asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowance {
+    /// This many.
+    Exactly(u64),
+    /// All that its launcher has left.
+    Rest,
+}
