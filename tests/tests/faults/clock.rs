@@ -6,7 +6,7 @@
 
 use roost_core::broker::Broker;
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
-use roost_core::event::{Digest, Settings};
+use roost_core::event::{Digest, InterruptScope, Settings};
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, Token, TreeId};
@@ -24,6 +24,7 @@ fn open() -> Command {
         stop_grace_ms: 5_000,
         depth_max: 10,
         group_caps: Vec::new(),
+        interrupt_scope: InterruptScope::default(),
     };
     let open = Open { tree: TREE, token: Token::new([1; 16]), request_id: "open".into(), key: None, ephemeral: false, settings };
     Command::Open { call: CallId(1), open: Box::new(open) }
@@ -38,7 +39,8 @@ fn launch(name: &str, call: u64, timeout_ms: Option<u64>) -> Command {
         group: None,
         timeout_ms,
     };
-    let launch = Launch { request_id: name.into(), digest: Digest(0), tasks: vec![task], foreground: false, generation: None };
+    let launch =
+        Launch { request_id: name.into(), digest: Digest(0), tasks: vec![task], foreground: false, generation: None, attended: false };
     Command::Launch { call: CallId(call), caller: Caller::Root(TREE), launch: Box::new(launch) }
 }
 

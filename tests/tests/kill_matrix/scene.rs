@@ -59,8 +59,9 @@ impl<'h> Scene<'h> {
             ("deaf", DEAF.to_owned()),
             ("waiting", WAITING.to_owned()),
             ("parks", format!("{PARKS} exec roost park")),
-            // Its process stays for a while after the park was recorded.
-            ("parking", format!("{PARKS} roost park && echo \"parked $N\" >\"$F/events\"; read x <\"$F/gate-$N\"")),
+            // Its process stays for a while after the park was recorded. `roost park` wants to be the main process, and takes the
+            // leader of a session for it.
+            ("parking", format!("{PARKS} setsid -w roost park && echo \"parked $N\" >\"$F/events\"; read x <\"$F/gate-$N\"")),
         ] {
             home.script(&format!("{name}.sh"), &format!("{BEGIN}{script}"));
         }
