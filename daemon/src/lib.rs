@@ -8,6 +8,7 @@ pub mod config;
 pub mod driver;
 pub mod journal;
 pub mod link;
+pub mod logging;
 pub mod outputs;
 pub mod perform;
 pub mod process;

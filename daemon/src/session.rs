@@ -28,6 +28,10 @@ mod tests;
 
 /// Most connections at one time; one more is told `limit` and closed.
 pub const CONNECTIONS_MAX: usize = 1_000;
+/// Fewer are never allowed, however few descriptors there may be.
+const CONNECTIONS_MIN: usize = 8;
+/// Descriptors that connections leave for everything else: the journal, answers that are read, files of workers.
+const DESCRIPTORS_KEPT: usize = 64;
 /// Most calls of one connection that wait for their answer; one more is told `limit`.
 pub const CALLS_PER_CONNECTION_MAX: usize = 256;
 /// Most calls of one connection that wait for results, whose answers are large; one more is told `limit`.
@@ -173,14 +177,22 @@ struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Self {
-            connections: CONNECTIONS_MAX,
+            connections: connections_within(descriptors),
             lines_bytes: LINES_BYTES_MAX,
             line_within: LINE_WITHIN,
             hello_within: HELLO_WITHIN,
             read_within: READ_WITHIN,
         }
     }
+}
+
+/// How many connections this limit of descriptors allows. Who comes too late is told so, instead of waiting for a descriptor; and an
+/// answer is never missing because its file could not be opened.
+fn connections_within(descriptors: Option<u64>) -> usize {
+    let allowed = descriptors.and_then(|descriptors| usize::try_from(descriptors).ok()).unwrap_or(usize::MAX);
+    allowed.saturating_sub(DESCRIPTORS_KEPT).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
 }
 
 /// Accepts connections of the listening socket and serves them, until the socket or the driver is gone. Dropped, it ends them all.

@@ -55,7 +55,7 @@ pub enum OpenError {
         file: PathBuf,
     },
     /// The storage does not work.
-    #[error("the journal {} could not be used: {source}", .file.display())]
+    #[error("the journal {} could not be used: {source}. See that it can be written and its disk works, then start again", .file.display())]
     Storage {
         /// The journal.
         file: PathBuf,
