@@ -29,6 +29,8 @@ pub struct BrokerArgs {
     pub idle_exit_ms: u64,
     /// The cap over all trees, if there is one.
     pub cap: Option<u32>,
+    /// Most ended workers of closed trees that are kept.
+    pub keep: usize,
 }
 
 /// Why a broker ended that should not have.

@@ -36,6 +36,9 @@ enum DaemonVerb {
         /// Leave after so many seconds without a tree and a client; 0 = never [default: 600]
         #[arg(long, value_name = "SECONDS")]
         idle_exit: Option<u64>,
+        /// Most ended workers of closed trees whose results are kept [default: 200000]
+        #[arg(long, value_name = "N")]
+        keep: Option<u64>,
     },
     /// End it; queued and parked work goes on at the next start
     #[command(after_help = "Examples:\n  roost daemon stop\n  roost daemon stop --now")]
@@ -60,9 +63,13 @@ impl DaemonArgs {
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
         let config = setup.config()?.without_identity();
         match self.verb {
-            DaemonVerb::Start { cap, idle_exit } => {
+            DaemonVerb::Start { cap, idle_exit, keep } => {
                 let flag = |name: &str, value: Option<String>| value.map(|value| [name.into(), value.into()]);
-                let flags = [flag("--cap", cap.map(|n| n.to_string())), flag("--idle-exit", idle_exit.map(|n| n.to_string()))];
+                let flags = [
+                    flag("--cap", cap.map(|n| n.to_string())),
+                    flag("--idle-exit", idle_exit.map(|n| n.to_string())),
+                    flag("--keep", keep.map(|n| n.to_string())),
+                ];
                 let daemon_flags = flags.into_iter().flatten().flatten().collect();
                 start(Config { daemon_flags, ..config }, setup.no_start, out)
             }

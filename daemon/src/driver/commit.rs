@@ -24,6 +24,9 @@ impl Driver {
                 turn.batch.snapshot = self.snapshot();
                 self.since_snapshot = 0;
             }
+            // What a snapshot has in it is needed by nobody; the journal keeps what recovery may fall back on, and drops the rest
+            // a little with every commit, so that its size has a bound however long the daemon runs.
+            turn.batch.forget_records_to = Some(self.broker.state().seq);
         }
         let mut loaded: VecDeque<_> = self.commit(&mut turn, sessions).await?.loaded.into();
         for due in turn.due {
