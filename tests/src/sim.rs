@@ -20,7 +20,7 @@ mod kernel;
 mod model;
 mod plan;
 pub mod recovery;
-mod rng;
+pub mod rng;
 pub mod run;
 mod script;
 pub mod table;
