@@ -77,7 +77,13 @@ fn round(home: &Home, rng: &mut Rng, tally: &mut Tally) {
     let done = run.end();
     let untouched = matches!(harm, Harm::None | Harm::Brokers(_));
     if untouched && (done.code() != 0 || done.text() != expected) {
-        tally.wrong.push(format!("round {}: code {}, {:?} instead of {expected:?}: {}", tally.rounds, done.code(), done.text(), done.err()));
+        tally.wrong.push(format!(
+            "round {}: code {}, {:?} instead of {expected:?}: {}",
+            tally.rounds,
+            done.code(),
+            done.text(),
+            done.err()
+        ));
     } else if !untouched && done.code() == 0 && done.text() != expected {
         tally.wrong.push(format!("round {}: a wrong answer passed for a right one: {:?}", tally.rounds, done.text()));
     }
