@@ -45,6 +45,8 @@ pub enum Want {
         workers: Vec<WorkerId>,
         /// At the first.
         any: bool,
+        /// For a repeat: whose ends its first answer told. The others were still active then.
+        told: Option<Vec<WorkerId>>,
     },
     /// The result of this worker.
     Result(WorkerId),
@@ -109,6 +111,8 @@ pub struct Calls {
     by_asker: BTreeMap<Asker, BTreeSet<CallId>>,
     deadlines: BTreeSet<(Mono, CallId)>,
     over: BTreeSet<CallId>,
+    /// Those of them whose askers have no slot: they are looked at again when their asker has one.
+    held: BTreeMap<Asker, BTreeSet<CallId>>,
     /// Askers with a call that came, went or is over since they were last looked at.
     stirred: BTreeSet<Asker>,
     /// Hellos of processes whose start the supervisor has not reported yet.
@@ -190,9 +194,19 @@ impl Calls {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// The calls that are over and wait for their answer.
-    pub fn over(&self) -> Vec<CallId> {
-        self.over.iter().copied().collect()
+    /// The calls that are over and wait for their answer, those that are held back excepted.
+    pub fn take_over(&mut self) -> BTreeSet<CallId> {
+        std::mem::take(&mut self.over)
+    }
+
+    /// This call is over, and its asker must have a slot before it is answered.
+    pub fn hold(&mut self, asker: Asker, call: CallId) {
+        self.held.entry(asker).or_default().insert(call);
+    }
+
+    /// This asker has a slot: its calls that are over may be answered.
+    pub fn release(&mut self, asker: Asker) {
+        self.over.extend(self.held.remove(&asker).unwrap_or_default());
     }
 
     /// A call.
@@ -259,6 +273,7 @@ impl Calls {
         }
         if let Some(asker) = pending.asker {
             forget(&mut self.by_asker, &asker, call);
+            forget(&mut self.held, &asker, call);
             self.stirred.insert(asker);
         }
         if let Want::Welcome(claim) = &pending.want
