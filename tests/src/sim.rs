@@ -15,6 +15,7 @@
 mod act;
 mod check;
 pub mod explore;
+mod impostor;
 mod journal;
 mod kernel;
 mod model;

@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    fn claim(&self, who: Who) -> Option<Claim> {
+    pub(crate) fn claim(&self, who: Who) -> Option<Claim> {
         let Who::Proc(incarnation) = who else { return None };
         let proc = self.supervisor.procs.get(&incarnation)?;
         let (digest, _) = context_of(&proc.script.name, &Default::default());

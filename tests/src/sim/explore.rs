@@ -135,6 +135,7 @@ fn settle(world: &mut World) -> Checked {
             | Action::Die(_)
             | Action::Emptied(_)
             | Action::Abandon(_)
+            | Action::Impostor(..)
             | Action::Resume(_) => false,
         };
         let Some(action) = actions.iter().find(inner).copied() else { return Ok(()) };

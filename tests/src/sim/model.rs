@@ -23,6 +23,12 @@ pub(crate) struct Known {
     epoch: Epoch,
     started: bool,
     parked: bool,
+    /// It holds a slot.
+    slot: bool,
+    /// Its start failed and is tried again: there is no process.
+    deferred: bool,
+    /// It is being ended.
+    stopping: bool,
     pub(crate) outcome: Option<Outcome>,
     /// Starts of its tree when it became ready for a final wake.
     ready: Option<u64>,
@@ -35,6 +41,8 @@ pub(crate) struct Model {
     ledgers: BTreeMap<(TreeId, Owner), (u64, u64)>,
     starts: BTreeMap<TreeId, u64>,
     grouped: BTreeSet<TreeId>,
+    /// Trees in which orphans are adopted.
+    adopting: BTreeSet<TreeId>,
 }
 
 impl Model {
@@ -70,11 +78,19 @@ impl Model {
         match &record.event {
             Event::TreeOpened(opened) => {
                 self.ledgers.insert((opened.tree, Owner::Root), (opened.settings.budget, 0));
+                if opened.settings.adopt_orphans {
+                    self.adopting.insert(opened.tree);
+                }
                 if !opened.settings.group_caps.is_empty() {
                     self.grouped.insert(opened.tree);
                 }
             }
             Event::JobAccepted(job) => {
+                if let Owner::Worker(lead) = job.owner
+                    && self.worker(lead)?.stopping
+                {
+                    return Err(format!("{lead} launches while it is being stopped (I13)"));
+                }
                 let cost: u64 = job.tasks.iter().map(|task| 1 + task.allowance).sum();
                 let (limit, reserved) = self.ledgers.entry((job.tree, job.owner)).or_default();
                 *reserved += cost;
@@ -92,6 +108,9 @@ impl Model {
                         epoch: Epoch(0),
                         started: false,
                         parked: false,
+                        slot: false,
+                        deferred: false,
+                        stopping: false,
                         outcome: None,
                         ready: None,
                     };
@@ -99,24 +118,37 @@ impl Model {
                 }
             }
             Event::SlotTaken { worker, epoch, grant, .. } => self.granted(*worker, *epoch, *grant)?,
-            Event::StartRetried { worker, epoch } => self.worker(*worker)?.epoch = *epoch,
-            Event::Parked { worker, .. } => self.worker(*worker)?.parked = true,
-            Event::SlotFreed { worker, .. } => self.note_ready(Owner::Worker(*worker)),
+            Event::StartDeferred { worker, .. } => self.worker(*worker)?.deferred = true,
+            Event::StartRetried { worker, epoch } => {
+                let known = self.worker(*worker)?;
+                known.epoch = *epoch;
+                known.deferred = false;
+            }
+            Event::SlotLent { worker } => self.worker(*worker)?.slot = false,
+            Event::SlotRetaken { worker } => self.worker(*worker)?.slot = true,
+            Event::StopAsked { worker, .. } => self.stop_asked(*worker)?,
+            Event::Parked { worker, .. } => {
+                let known = self.worker(*worker)?;
+                if known.stopping {
+                    return Err(format!("{worker} parks after it was stopped (I13)"));
+                }
+                known.parked = true;
+            }
+            Event::SlotFreed { worker, .. } => {
+                self.worker(*worker)?.slot = false;
+                self.note_ready(Owner::Worker(*worker));
+            }
             Event::Reowned { worker, owner } => self.worker(*worker)?.owner = *owner,
             Event::Ended { worker, outcome } => self.ended(*worker, outcome)?,
             Event::ProcessStarted { .. }
-            | Event::StartDeferred { .. }
             | Event::Blocked { .. }
-            | Event::SlotLent { .. }
             | Event::WaitOver { .. }
-            | Event::SlotRetaken { .. }
             | Event::Settled { .. }
             | Event::Resumed { .. }
             | Event::Delivered { .. }
             | Event::ParkAsked { .. }
             | Event::ParkCancelled { .. }
             | Event::MainExited { .. }
-            | Event::StopAsked { .. }
             | Event::KillSent { .. }
             | Event::Finishing { .. }
             | Event::Consumed { .. }
@@ -133,9 +165,11 @@ impl Model {
         let starts = self.workers.get(&worker).and_then(|known| self.starts.get(&known.tree)).copied().unwrap_or(0);
         let known = self.worker(worker)?;
         let (tree, group) = (known.tree, known.group);
-        if known.outcome.is_some() {
-            return Err(format!("{worker} has ended and is granted a slot (I6, I13)"));
+        if known.outcome.is_some() || (known.stopping && grant != Grant::Return) {
+            return Err(format!("{worker} has ended, or is being stopped, and is granted a slot (I6, I13)"));
         }
+        known.slot = true;
+        known.deferred = false;
         if grant != Grant::Return && epoch.0 != known.epoch.0 + 1 {
             return Err(format!("{worker}: incarnation {epoch} follows on {} (I5)", known.epoch));
         }
@@ -178,6 +212,16 @@ impl Model {
         Ok(())
     }
 
+    /// A worker is being ended. That everything below it is as well is looked at in [`Model::compare`], when the step is whole.
+    fn stop_asked(&mut self, worker: WorkerId) -> Checked {
+        let known = self.worker(worker)?;
+        known.stopping = true;
+        if known.deferred {
+            known.slot = false;
+        }
+        Ok(())
+    }
+
     /// A parked worker without active children has been ready since now.
     fn note_ready(&mut self, owner: Owner) {
         let Owner::Worker(lead) = owner else { return };
@@ -198,6 +242,17 @@ impl Model {
         }
         for (id, known) in &self.workers {
             let Some(worker) = state.workers.get(id) else { continue };
+            if worker.slot != known.slot {
+                return Err(format!("{id} holds a slot otherwise than recorded (I2): {:?}", worker.phase));
+            }
+            if let Owner::Worker(lead) = known.owner
+                && known.outcome.is_none()
+                && !known.stopping
+                && self.workers.get(&lead).is_some_and(|lead| lead.stopping && lead.outcome.is_none())
+                && !self.adopting.contains(&known.tree)
+            {
+                return Err(format!("{id} goes on while its lead {lead} is being stopped (I13)"));
+            }
             if worker.owner != known.owner || worker.has_ended() != known.outcome.is_some() {
                 return Err(format!("{id} is owned or ended otherwise than recorded (I6, I12)"));
             }

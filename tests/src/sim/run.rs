@@ -112,9 +112,13 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
         return None;
     }
     let living: Vec<_> = world.living().into_iter().collect();
-    match rng.below(10) {
+    match rng.below(13) {
         0..4 => Some(Action::CrashBroker { answers_arrive: rng.chance(500) }),
         4 => Some(Action::CrashSupervisor),
+        10.. if !living.is_empty() => {
+            let kind = u8::try_from(rng.below(u64::from(super::impostor::KINDS))).unwrap_or(0);
+            Some(Action::Impostor(living[rng.index(living.len())], kind))
+        }
         5..7 if !living.is_empty() => Some(Action::Die(living[rng.index(living.len())])),
         _ => {
             let waits = |who: &Who| {

@@ -47,6 +47,8 @@ pub(crate) enum Action {
     Emptied(Incarnation),
     /// A client gives up its call and goes on.
     Abandon(Who),
+    /// Somebody claims to be this process, in one of several ways.
+    Impostor(Incarnation, u8),
     /// Somebody resumes a paused tree.
     Resume(TreeId),
 }
@@ -211,6 +213,7 @@ impl World {
             Action::Die(incarnation) => self.end_process(incarnation, ExitStatus::Signal(11), false),
             Action::Emptied(incarnation) => self.supervisor.emptied(incarnation),
             Action::Abandon(who) => self.abandon(who),
+            Action::Impostor(of, kind) => self.impostor(of, kind)?,
             Action::Resume(tree) => {
                 self.calls += 1;
                 self.step(Command::Pause { call: CallId(self.calls), caller: Caller::Root(tree), paused: false })?;
