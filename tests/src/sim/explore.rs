@@ -131,6 +131,7 @@ fn settle(world: &mut World) -> Checked {
             | Action::Deadline
             | Action::Pass(_)
             | Action::CrashBroker { .. }
+            | Action::CrashAfterCommit
             | Action::CrashSupervisor
             | Action::Die(_)
             | Action::Emptied(_)

@@ -112,6 +112,13 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
         return None;
     }
     let living: Vec<_> = world.living().into_iter().collect();
+    // A commit whose effects are lost, and orders to the supervisor that are, say most about recovery.
+    if world.is_ahead() && rng.chance(300) {
+        return Some(Action::CrashAfterCommit);
+    }
+    if !world.supervisor.orders.is_empty() && rng.chance(300) {
+        return Some(Action::CrashSupervisor);
+    }
     match rng.below(13) {
         0..4 => Some(Action::CrashBroker { answers_arrive: rng.chance(500) }),
         4 => Some(Action::CrashSupervisor),

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
+use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Task};
 use roost_core::effect::{End, Reply};
 use roost_core::event::{Context, Digest, Settings};
 use roost_core::state::worker::{Phase, Worker};
 use roost_core::view;
-use roost_proto::id::TreeId;
+use roost_proto::id::{Epoch, TreeId};
 use roost_proto::link::ExitStatus;
 
 use super::Checked;
@@ -132,6 +132,13 @@ impl Table {
 
     fn line(&mut self, line: &str) -> Checked {
         let words: Vec<&str> = line.split_whitespace().collect();
+        if let Some(line) = line.strip_prefix("tree-key ") {
+            self.calls += 1;
+            let open = Open { ephemeral: true, ..self.open(TreeId(200), "keyed".into(), Some(line))? };
+            self.world.step(Command::Open { call: CallId(self.calls), open: Box::new(open) })?;
+            self.tree = TreeId(200);
+            return Ok(());
+        }
         let owned = |from: usize| words.iter().skip(from).map(|word| (*word).to_owned()).collect::<Vec<String>>();
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
         match (words[0], words.get(1).copied().unwrap_or("")) {
@@ -172,9 +179,9 @@ impl Table {
         self.calls += 1;
         self.requests += 1;
         let call = CallId(self.calls);
-        self.newest.insert(words[0].to_owned(), self.calls);
         let (option, names): (Vec<&str>, Vec<&str>) = words.iter().skip(2).partition(|word| word.contains('='));
         let option = |key: &str| option.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        self.newest.insert(option("as").unwrap_or(words[0]).to_owned(), self.calls);
         let request_id = option("id").map_or_else(|| format!("q{}", self.requests), str::to_owned);
         let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let number = names.first().and_then(|word| word.parse::<u32>().ok());
@@ -201,6 +208,10 @@ impl Table {
                 timeout_ms: option("timeout").and_then(|n| n.parse().ok()),
             },
             "waits-any" => Command::Wait { call, caller, request_id, names: owned, any: true, timeout_ms: None },
+            "hello" => Command::Hello { call, claim: Some(self.claim(words[0], option("token"), option("epoch"))?) },
+            "drains" => Command::Drain { call: Some(call), now: false, timeout_ms: option("timeout").and_then(|n| n.parse().ok()) },
+            "opens" => Command::Open { call, open: Box::new(self.open(TreeId(200 + self.calls), request_id, option("key"))?) },
+            "is-there" => Command::RootPresence { tree: self.tree, connections: number.unwrap_or(0) },
             "reads" => Command::Result { call, caller, tree: None, name: names.concat(), wait: false, timeout_ms: None },
             "stop" => Command::Stop { call, caller, names: owned, no_wait: false },
             "interrupt" => Command::Interrupt { call, caller, no_wait: false },
@@ -215,6 +226,26 @@ impl Table {
         self.world.step(command)
     }
 
+    /// What a process of this worker says in its hello, or an impostor does.
+    fn claim(&self, name: &str, token: Option<&str>, epoch: Option<&str>) -> Checked<Claim> {
+        let right = if name == "root" { token_of(100) } else { self.worker(name)?.token };
+        let token = if token == Some("wrong") { token_of(999) } else { right };
+        if name == "root" {
+            return Ok(Claim { tree: self.tree, worker: None, token, epoch: None, lineage: vec![1] });
+        }
+        let worker = self.worker(name)?;
+        let epoch = epoch.map_or(Ok(worker.epoch.0), str::parse).map_err(|error| error.to_string())?;
+        let pid = worker.process.map_or(0, |process| process.pid);
+        Ok(Claim { tree: self.tree, worker: Some(worker.id), token, epoch: Some(Epoch(epoch)), lineage: vec![pid] })
+    }
+
+    /// A tree like the one of the scenario.
+    fn open(&self, tree: TreeId, request_id: String, key: Option<&str>) -> Checked<Open> {
+        let like = self.world.state().trees.get(&self.tree).ok_or("the tree is gone")?;
+        let settings = like.settings.clone();
+        Ok(Open { tree, token: token_of(tree.0), request_id, key: key.map(str::to_owned), ephemeral: false, settings })
+    }
+
     /// `live=1`, `queued=2` of the tree, `a=running` or `a=completed` of a worker, `a-budget=3`.
     fn expect(&self, word: &str) -> Checked {
         let (key, value) = word.split_once('=').ok_or_else(|| format!("not an expectation: {word}"))?;
@@ -226,14 +257,17 @@ impl Table {
             "parked" => counts.parked.to_string(),
             "lent" => counts.lent.to_string(),
             "parking" => counts.parking.to_string(),
+            "closed" => if tree.closed_at.is_some() { "yes" } else { "no" }.into(),
+            "owed" => tree.outbox.items_to(u64::MAX).count().to_string(),
             "budget" => tree.ledger.remaining().to_string(),
             "next" => {
                 tree.head().and_then(|head| self.world.state().workers.get(&head)).map_or("none".into(), |head| head.name.to_string())
             }
-            name => match (name.strip_suffix("-budget"), name.strip_suffix("-epoch")) {
-                (Some(name), _) => self.worker(name)?.ledger.remaining().to_string(),
-                (None, Some(name)) => self.worker(name)?.epoch.to_string(),
-                (None, None) => state_of(self.worker(name)?),
+            name => match name.rsplit_once('-') {
+                Some((name, "budget")) => self.worker(name)?.ledger.remaining().to_string(),
+                Some((name, "epoch")) => self.worker(name)?.epoch.to_string(),
+                Some((name, "owed")) => self.worker(name)?.outbox.items_to(u64::MAX).count().to_string(),
+                Some(_) | None => state_of(self.worker(name)?),
             },
         };
         if got == value { Ok(()) } else { Err(format!("{key} is {got}")) }
@@ -249,7 +283,15 @@ impl Table {
         let Answer::Reply(reply) = self.answer(name)? else { return Err(format!("{name} was refused")) };
         let ends = |ends: Vec<End>| ends.into_iter().map(|end| end.name).collect();
         let got: Vec<String> = match *reply {
+            // Who had not ended when the time was over stands behind a minus.
+            Reply::Ends { ends: told, pending, timed_out } if timed_out => {
+                told.into_iter().map(|end| end.name).chain(pending.into_iter().map(|name| format!("-{name}"))).collect()
+            }
             Reply::Ends { ends: told, .. } => ends(told),
+            Reply::Welcome { caller: Caller::Worker { epoch, .. }, .. } => vec![format!("epoch-{epoch}")],
+            Reply::Opened { tree, created, .. } => vec![if tree == self.tree { "same" } else { "other" }.into(), created.to_string()],
+            Reply::StillActive { view, .. } => vec![format!("-{}", view.name)],
+            Reply::Drained { stopped } => vec![stopped.to_string()],
             Reply::Receipt { tasks, ends: told, .. } if told.is_empty() => tasks.into_iter().map(|task| task.name).collect(),
             Reply::Receipt { ends: told, .. } => ends(told),
             Reply::Result(end) => vec![end.name],
@@ -257,15 +299,10 @@ impl Table {
                 names.into_iter().map(|(name, stopped)| if stopped { name } else { format!("{name}(settled)") }).collect()
             }
             Reply::Interrupted { stopped, .. } | Reply::Closed { stopped } => vec![stopped.to_string()],
-            other @ (Reply::Welcome { .. }
-            | Reply::Opened { .. }
-            | Reply::StillActive { .. }
-            | Reply::Status { .. }
-            | Reply::Counts(_)
-            | Reply::Cap(_)
-            | Reply::Paused(_)
-            | Reply::Parked
-            | Reply::Drained { .. }) => return Err(format!("the answer is {other:?}")),
+            other
+            @ (Reply::Welcome { .. } | Reply::Status { .. } | Reply::Counts(_) | Reply::Cap(_) | Reply::Paused(_) | Reply::Parked) => {
+                return Err(format!("the answer is {other:?}"));
+            }
         };
         if got == expected { Ok(()) } else { Err(format!("{name} was told {got:?}")) }
     }
@@ -316,4 +353,37 @@ pub fn whole(plans: &[(&str, &str)], cap: u32, budget: u64, seed: u64) -> Checke
     let mut rng = Rng::of(seed, "order");
     finish(&mut world, &mut rng)?;
     Ok((world.state().workers.len(), world.steps))
+}
+
+/// A tree that floods and one that launches a single worker, under a cap over both. Says how many slots were given back until that
+/// worker had its own.
+pub fn flood(cap_of_all: u32) -> Checked<u32> {
+    let plan = Plan { seed: 1, tidy: true, fixed: BTreeMap::from([("*".into(), Program::plain(Vec::new(), 0))]) };
+    let world = World::new(plan, vec![settings(), settings()], Some(cap_of_all))?;
+    let mut table = Table { world, tree: TreeId(100), calls: 0, newest: BTreeMap::new(), requests: 0 };
+    for tree in [100, 200] {
+        let settings = Settings { budget: 1_000, ..settings() };
+        let open = Open { tree: TreeId(tree), token: token_of(tree), request_id: tree.to_string(), key: None, ephemeral: false, settings };
+        table.world.step(Command::Open { call: CallId(0), open: Box::new(open) })?;
+    }
+    let job = |from: u32| (from..from + 20).map(|n| format!(" f{n}")).collect::<String>();
+    for from in (0..200).step_by(20) {
+        table.line(&format!("root launch{}", job(from)))?;
+        table.pump()?;
+    }
+    table.tree = TreeId(200);
+    table.line("root launch one")?;
+    table.pump()?;
+    table.line("expect one=queued")?;
+    for given_back in 1..=200 {
+        table.line(&format!("f{} exits 0", given_back - 1))?;
+        table.pump()?;
+        table.tree = TreeId(100);
+        table.line(&format!("root launch late{given_back}"))?;
+        table.pump()?;
+        if table.worker("one")?.slot {
+            return Ok(given_back);
+        }
+    }
+    Err("the flood starves the other tree".into())
 }

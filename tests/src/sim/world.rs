@@ -39,6 +39,8 @@ pub(crate) enum Action {
     Pass(u64),
     /// The broker dies; answers under way arrive or do not.
     CrashBroker { answers_arrive: bool },
+    /// The broker dies when what its steps recorded is on disk and nobody has heard of it.
+    CrashAfterCommit,
     /// The supervisor dies, and the broker with it.
     CrashSupervisor,
     /// A process dies by itself.
@@ -205,6 +207,10 @@ impl World {
                 }
             }
             Action::CrashBroker { answers_arrive } => self.crash_broker(answers_arrive)?,
+            Action::CrashAfterCommit => {
+                self.commit_and_forget()?;
+                self.crash_broker(false)?;
+            }
             Action::CrashSupervisor => {
                 self.supervisor.crash();
                 self.note("supervisor crashes");
