@@ -20,6 +20,7 @@ mod journal;
 mod kernel;
 mod model;
 mod plan;
+mod presence;
 pub mod recovery;
 mod rng;
 pub mod run;

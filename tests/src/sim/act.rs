@@ -109,7 +109,10 @@ impl World {
         }
         match who {
             Who::Proc(_) => self.ask(who, Ask::Hello),
-            Who::Root(_) => self.ask_again(who),
+            Who::Root(index) => {
+                self.presence(index, true)?;
+                self.ask_again(who)
+            }
         }
     }
 
@@ -143,7 +146,8 @@ impl World {
         let Some(script) = self.script(who) else { return Ok(()) };
         let index = if let Who::Root(index) = who { index } else { 0 };
         let tree = TreeId(100 + index as u64 + self.life * 10);
-        let asking = Asking { script, plan: &self.plan, settings: &self.settings[index], claim, tree };
+        let asking =
+            Asking { script, plan: &self.plan, settings: &self.settings[index], claim, tree, ephemeral: self.presences[index].ephemeral };
         let command = asking.command(&call);
         if call.ask == Ask::Park {
             let (digest, _) = context_of(&script.name, &script.at);
@@ -394,6 +398,11 @@ impl World {
             (Ask::Open, Reply::Opened { tree, .. }) => {
                 script.tree = Some(tree);
                 script.caller = Some(Caller::Root(tree));
+                script.next();
+                if let Who::Root(index) = who {
+                    return self.presence(index, true);
+                }
+                return Ok(());
             }
             (Ask::Launch { names, foreground }, Reply::Receipt { tasks, ends, .. }) => {
                 let placed: Vec<&String> = tasks.iter().map(|task| &task.name).collect();

@@ -137,6 +137,9 @@ fn settle(world: &mut World) -> Checked {
             | Action::Emptied(_)
             | Action::Abandon(_)
             | Action::Impostor(..)
+            | Action::Desert(_)
+            | Action::ComeBack(_)
+            | Action::Drain(_)
             | Action::Resume(_) => false,
         };
         let Some(action) = actions.iter().find(inner).copied() else { return Ok(()) };

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use roost_core::effect::Placed;
 use roost_core::event::{Event, Grant, Owner, Record};
 use roost_core::limits::WAKE_BYPASS;
 use roost_core::state::State;
@@ -30,8 +31,12 @@ pub(crate) struct Known {
     /// It is being ended.
     stopping: bool,
     pub(crate) outcome: Option<Outcome>,
-    /// Starts of its tree when it became ready for a final wake.
+    /// It is ready to have a slot back; how many starts went before it while its group had room.
     ready: Option<u64>,
+    /// Its place in the queue when it was accepted.
+    place: usize,
+    /// It got its slot in the step that accepted it.
+    at_once: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -39,8 +44,8 @@ pub(crate) struct Model {
     pub(crate) workers: BTreeMap<WorkerId, Known>,
     /// Limit and what was reserved from it.
     ledgers: BTreeMap<(TreeId, Owner), (u64, u64)>,
-    starts: BTreeMap<TreeId, u64>,
-    grouped: BTreeSet<TreeId>,
+    /// The caps of the groups of each tree.
+    groups: BTreeMap<TreeId, Vec<u32>>,
     /// Trees in which orphans are adopted.
     adopting: BTreeSet<TreeId>,
 }
@@ -81,9 +86,7 @@ impl Model {
                 if opened.settings.adopt_orphans {
                     self.adopting.insert(opened.tree);
                 }
-                if !opened.settings.group_caps.is_empty() {
-                    self.grouped.insert(opened.tree);
-                }
+                self.groups.insert(opened.tree, opened.settings.group_caps.iter().map(|(_, cap)| *cap).collect());
             }
             Event::JobAccepted(job) => {
                 if let Owner::Worker(lead) = job.owner
@@ -97,7 +100,9 @@ impl Model {
                 if reserved > limit {
                     return Err(format!("{:?} has reserved more than its budget (I11)", job.owner));
                 }
-                for task in &job.tasks {
+                let waits = |known: &&Known| known.tree == job.tree && !known.started && known.outcome.is_none();
+                let queued = self.workers.values().filter(waits).count();
+                for (place, task) in (queued + 1..).zip(&job.tasks) {
                     self.ledgers.insert((job.tree, Owner::Worker(task.worker)), (task.allowance, 0));
                     let known = Known {
                         name: task.name.clone(),
@@ -113,11 +118,20 @@ impl Model {
                         stopping: false,
                         outcome: None,
                         ready: None,
+                        place,
+                        at_once: false,
                     };
                     self.workers.insert(task.worker, known);
                 }
             }
-            Event::SlotTaken { worker, epoch, grant, .. } => self.granted(*worker, *epoch, *grant)?,
+            Event::SlotTaken { worker, epoch, grant, at_once } => {
+                self.granted(*worker, *epoch, *grant)?;
+                self.worker(*worker)?.at_once |= *at_once;
+            }
+            Event::WaitOver { worker } => {
+                let known = self.worker(*worker)?;
+                known.ready = (!known.slot).then_some(0);
+            }
             Event::StartDeferred { worker, .. } => self.worker(*worker)?.deferred = true,
             Event::StartRetried { worker, epoch } => {
                 let known = self.worker(*worker)?;
@@ -125,7 +139,11 @@ impl Model {
                 known.deferred = false;
             }
             Event::SlotLent { worker } => self.worker(*worker)?.slot = false,
-            Event::SlotRetaken { worker } => self.worker(*worker)?.slot = true,
+            Event::SlotRetaken { worker } => {
+                let known = self.worker(*worker)?;
+                known.slot = true;
+                known.ready = None;
+            }
             Event::StopAsked { worker, .. } => self.stop_asked(*worker)?,
             Event::Parked { worker, .. } => {
                 let known = self.worker(*worker)?;
@@ -142,7 +160,6 @@ impl Model {
             Event::Ended { worker, outcome } => self.ended(*worker, outcome)?,
             Event::ProcessStarted { .. }
             | Event::Blocked { .. }
-            | Event::WaitOver { .. }
             | Event::Settled { .. }
             | Event::Resumed { .. }
             | Event::Delivered { .. }
@@ -162,7 +179,9 @@ impl Model {
     }
 
     fn granted(&mut self, worker: WorkerId, epoch: Epoch, grant: Grant) -> Checked {
-        let starts = self.workers.get(&worker).and_then(|known| self.starts.get(&known.tree)).copied().unwrap_or(0);
+        if grant == Grant::Start {
+            self.passes_over(worker)?;
+        }
         let known = self.worker(worker)?;
         let (tree, group) = (known.tree, known.group);
         if known.outcome.is_some() || (known.stopping && grant != Grant::Return) {
@@ -175,7 +194,7 @@ impl Model {
         }
         known.epoch = epoch;
         known.parked = false;
-        let ready = known.ready.take();
+        known.ready = None;
         match grant {
             Grant::Start => {
                 known.started = true;
@@ -185,14 +204,43 @@ impl Model {
                 if let Some((first, _)) = self.workers.iter().find(earlier) {
                     return Err(format!("{worker} starts before {first}, who queued earlier (I4)"));
                 }
-                *self.starts.entry(tree).or_default() += 1;
             }
-            Grant::FinalWake => {
-                if ready.is_some_and(|ready| starts - ready > WAKE_BYPASS) && !self.grouped.contains(&tree) {
-                    return Err(format!("{worker} was passed over by {} starts (I9)", starts - ready.unwrap_or(0)));
+            Grant::FinalWake | Grant::EarlyWake | Grant::Return => {}
+        }
+        Ok(())
+    }
+
+    /// A start goes before everybody who is ready and whose group has room: so often and no more (I9).
+    fn passes_over(&mut self, worker: WorkerId) -> Checked {
+        let Some(tree) = self.workers.get(&worker).map(|known| known.tree) else { return Ok(()) };
+        let used =
+            |group: u16| self.workers.values().filter(|known| known.tree == tree && known.slot && known.group == Some(group)).count();
+        let caps = self.groups.get(&tree).cloned().unwrap_or_default();
+        let full: Vec<bool> = (0..).zip(&caps).map(|(group, cap)| used(group) >= *cap as usize).collect();
+        for (id, known) in self.workers.iter_mut().filter(|(_, known)| known.tree == tree) {
+            let fits = known.group.is_none_or(|group| !full.get(usize::from(group)).copied().unwrap_or(false));
+            if let Some(passed) = known.ready.as_mut().filter(|_| fits) {
+                *passed += 1;
+                if *passed > WAKE_BYPASS {
+                    return Err(format!("{id} was passed over by {passed} starts (I9)"));
                 }
             }
-            Grant::EarlyWake | Grant::Return => {}
+        }
+        Ok(())
+    }
+
+    /// The places of a receipt are those of the queue at its acceptance, without those of the same launch that started at once.
+    pub(crate) fn places(&self, tasks: &[Placed]) -> Checked {
+        let mut started = 0;
+        for task in tasks {
+            let Some(known) = self.workers.get(&task.worker) else {
+                return Err(format!("a receipt of {}, whom nobody accepted", task.name));
+            };
+            let place = (!known.at_once).then_some(known.place - started);
+            started += usize::from(known.at_once);
+            if task.place.map(|place| place as usize) != place || task.name != known.name || task.reason.is_some() != place.is_some() {
+                return Err(format!("a receipt says {task:?}, and the place is {place:?} (L1, I4)"));
+            }
         }
         Ok(())
     }
@@ -227,7 +275,7 @@ impl Model {
         let Owner::Worker(lead) = owner else { return };
         let active = self.workers.values().any(|other| other.owner == owner && other.outcome.is_none());
         if let Some(known) = self.workers.get_mut(&lead).filter(|known| known.parked && !active) {
-            known.ready = Some(self.starts.get(&known.tree).copied().unwrap_or(0));
+            known.ready = Some(0);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use roost_core::broker::Broker;
 use roost_core::command::{CallId, Caller, Command};
 use roost_core::effect::{Effect, Reply, Spawn};
-use roost_core::event::Settings;
+use roost_core::event::{Event, Record, Settings};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
@@ -16,6 +16,7 @@ use super::journal::Journal;
 use super::kernel::{Mail, Order, Proc, Supervisor};
 use super::model::Model;
 use super::plan::{Fate, Gather, Op, Plan};
+use super::presence::Presence;
 use super::rng::Rng;
 use super::script::{Mode, Progress, Script, Who};
 use super::{Checked, check};
@@ -51,6 +52,12 @@ pub(crate) enum Action {
     Abandon(Who),
     /// Somebody claims to be this process, in one of several ways.
     Impostor(Incarnation, u8),
+    /// A root leaves.
+    Desert(usize),
+    /// It comes back.
+    ComeBack(usize),
+    /// The daemon is told to leave, within so many milliseconds.
+    Drain(u64),
     /// Somebody resumes a paused tree.
     Resume(TreeId),
 }
@@ -83,6 +90,10 @@ pub(crate) struct World {
     /// Number calls per caller, so that the order of callers leaves no trace in the state.
     pub(crate) calls_by_caller: bool,
     pub(crate) calling: BTreeMap<u64, Who>,
+    /// Where the roots are.
+    pub(crate) presences: Vec<Presence>,
+    /// The broker has said that the daemon may leave.
+    pub(crate) leaving: bool,
     pids: u32,
     cap_of_all: Option<u32>,
     last_step: Option<u64>,
@@ -94,7 +105,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(plan: Plan, settings: Vec<Settings>, cap_of_all: Option<u32>) -> Checked<Self> {
-        let roots = (0..settings.len())
+        let trees = settings.len();
+        let roots = (0..trees)
             .map(|index| {
                 let name = format!("r{index}");
                 let ops = plan.fixed.get(&name).map_or_else(|| plan.root(&name), |program| program.ops.clone());
@@ -118,6 +130,8 @@ impl World {
             calls: 0,
             calls_by_caller: false,
             calling: BTreeMap::new(),
+            presences: vec![Presence::default(); trees],
+            leaving: false,
             pids: 100,
             cap_of_all,
             last_step: None,
@@ -167,7 +181,9 @@ impl World {
             actions.push(Action::Hangup);
         }
         let procs = self.procs().map(|(incarnation, _)| Who::Proc(incarnation));
-        for who in (0..self.roots.len()).map(Who::Root).chain(procs) {
+        let there = |index: &usize| !self.presences[*index].deserted;
+        actions.extend((0..self.roots.len()).filter(|index| !there(index)).map(Action::ComeBack));
+        for who in (0..self.roots.len()).filter(there).map(Who::Root).chain(procs) {
             actions.extend((0..self.choices(who)).map(|choice| Action::Act(who, choice)));
         }
         let left = self.procs().filter(|(_, proc)| !proc.main && proc.leftovers && proc.end_leftovers);
@@ -193,7 +209,12 @@ impl World {
                 let calls = std::mem::take(&mut self.lost);
                 self.step(Command::Abandon { calls })?;
             }
-            Action::Commit => self.commit()?,
+            Action::Commit => {
+                self.commit()?;
+                if self.leaving {
+                    self.next_daemon()?;
+                }
+            }
             Action::Deadline => {
                 if let Some(at) = self.broker.next_deadline() {
                     self.now = self.now.max(at.0);
@@ -219,6 +240,9 @@ impl World {
             Action::Die(incarnation) => self.end_process(incarnation, ExitStatus::Signal(11), false),
             Action::Emptied(incarnation) => self.supervisor.emptied(incarnation),
             Action::Abandon(who) => self.abandon(who),
+            Action::Desert(index) => self.desert(index)?,
+            Action::ComeBack(index) => self.come_back(index)?,
+            Action::Drain(timeout_ms) => self.drain(timeout_ms)?,
             Action::Impostor(of, kind) => self.impostor(of, kind)?,
             Action::Resume(tree) => {
                 self.calls += 1;
@@ -236,6 +260,7 @@ impl World {
     pub(crate) fn step(&mut self, command: Command) -> Checked {
         self.steps += 1;
         let before: BTreeMap<TreeId, u32> = self.state().trees.values().map(|tree| (tree.id, tree.counts.live)).collect();
+        let is_close = matches!(command, Command::Close { .. });
         let told = self.trace.then(|| format!("{command:?}"));
         let outcome = self.broker.step(self.moment(), command).map_err(|error| format!("the broker stops: {error}"))?;
         if self.trace {
@@ -246,9 +271,20 @@ impl World {
         let same_moment = self.last_step == Some(self.now);
         self.last_step = Some(self.now);
         check::step(self, &outcome, &before, same_moment)?;
-        self.journal.append(outcome.records);
-        self.held.extend(outcome.effects);
+        if !is_close {
+            outcome.records.iter().try_for_each(|record| self.closes_rightly(record))?;
+            if outcome.records.iter().any(|record| matches!(record.event, Event::TreeClosed { .. })) {
+                self.note("deserted trees close");
+            }
+        }
+        self.take(outcome.records, outcome.effects);
         Ok(())
+    }
+
+    /// What a step came to waits for the commit.
+    pub(crate) fn take(&mut self, records: Vec<Record>, effects: Vec<Effect>) {
+        self.journal.append(records);
+        self.held.extend(effects);
     }
 
     fn commit(&mut self) -> Checked {
@@ -290,7 +326,11 @@ impl World {
             Effect::AskPark { incarnation } => (incarnation, Mail::AskPark),
             Effect::ParkOk { incarnation } => (incarnation, Mail::ParkOk),
             Effect::Spawn(_) | Effect::Signal { .. } | Effect::Forget { .. } | Effect::Adopt { .. } => return Ok(()),
-            Effect::RemoveFiles { .. } | Effect::Leave => return Ok(()),
+            Effect::RemoveFiles { .. } => return Ok(()),
+            Effect::Leave => {
+                self.leaving = true;
+                return Ok(());
+            }
         };
         // Without a connection there is nobody to tell: the core has to tell again when there is one.
         let life = self.life;
@@ -390,7 +430,7 @@ impl World {
         Ok(script)
     }
 
-    fn crash_broker(&mut self, answers_arrive: bool) -> Checked {
+    pub(crate) fn crash_broker(&mut self, answers_arrive: bool) -> Checked {
         self.note("broker crashes");
         self.journal.lose();
         self.journal.replay()?;
@@ -409,6 +449,9 @@ impl World {
         self.life += 1;
         self.broker = Broker::restore(self.journal.replica().clone(), self.cap_of_all);
         self.last_step = None;
+        self.leaving = false;
+        let now = self.now;
+        self.presences.iter_mut().for_each(|root| root.absent = Some(now));
         let children = self.supervisor.hello();
         self.step(Command::Reconcile { children })
     }
