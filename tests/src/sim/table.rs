@@ -1,63 +1,25 @@
 //! Scenarios written as text.
 
+mod told;
+mod words;
+
 use std::collections::BTreeMap;
 
-use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Task};
-use roost_core::effect::{End, Reply};
+use roost_core::command::{CallId, Caller, Command, Launch, Open};
 use roost_core::event::{Context, Digest, Settings};
-use roost_core::state::worker::{Phase, Worker};
-use roost_core::view;
-use roost_proto::id::{Epoch, TreeId};
+use roost_core::state::worker::Worker;
+use roost_proto::id::TreeId;
 use roost_proto::link::ExitStatus;
 
 use super::Checked;
-use super::plan::{Gather, Op, Plan, Program, Which};
+use super::plan::{Op, Plan, Program};
 use super::rng::Rng;
 use super::run::{finish, standing};
 use super::script::{Progress, token_of};
-use super::world::{Action, Answer, World};
+use super::world::{Action, World};
+use words::{set, task};
 
-/// What holds for a tree when nothing else is said.
-pub(crate) fn settings() -> Settings {
-    Settings {
-        interrupt_scope: roost_core::event::InterruptScope::All,
-        cap: 8,
-        budget: 50,
-        lend_slots: true,
-        end_leftovers: true,
-        adopt_orphans: false,
-        stop_grace_ms: 5_000,
-        depth_max: 64,
-        group_caps: Vec::new(),
-    }
-}
-
-/// One thing that a client does, from its words.
-pub(crate) fn op(text: &str) -> Checked<Op> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
-    let nth = |at: usize| usize::try_from(number(at)).unwrap_or(0);
-    Ok(match words.first().copied().unwrap_or("") {
-        "open" => Op::Open,
-        "launch" => Op::Launch { tasks: number(1), foreground: false },
-        "run" => Op::Launch { tasks: number(1), foreground: true },
-        "wait-any" => Op::Wait { which: Which::Any, timeout_ms: None },
-        "wait-all" => Op::Wait { which: Which::All, timeout_ms: None },
-        "wait" => Op::Wait { which: Which::Nth(nth(1)), timeout_ms: None },
-        "background" => Op::Background { nth: nth(1) },
-        "stop" => Op::Stop { nth: nth(1) },
-        "park" => Op::Park,
-        "gather-wait" => Op::Gather(Gather::Wait),
-        "gather-park" => Op::Gather(Gather::Park),
-        "gather-settle" => Op::Gather(Gather::Settle),
-        "cap" => Op::Cap(u32::try_from(number(1)).unwrap_or(1)),
-        "pause" => Op::Pause(true),
-        "resume" => Op::Pause(false),
-        "interrupt" => Op::Interrupt,
-        "close" => Op::Close { now: false },
-        other => return Err(format!("nobody knows how to {other}")),
-    })
-}
+pub(crate) use words::{op, settings};
 
 /// A scenario being played: the world, and the numbers behind the names.
 struct Table {
@@ -89,23 +51,6 @@ pub fn play(text: &str) -> Checked {
     table.pump()?;
     for (at, line) in lines().filter(|(_, line)| !line.starts_with("tree ")) {
         table.line(line).and_then(|()| table.pump()).map_err(|why| format!("line {at}, `{line}`: {why}{}", standing(&table.world)))?;
-    }
-    Ok(())
-}
-
-fn set(settings: &mut Settings, word: &str) -> Checked {
-    let (key, value) = word.split_once('=').ok_or_else(|| format!("not a setting: {word}"))?;
-    let number = value.parse::<u64>().unwrap_or(0);
-    let small = u32::try_from(number).unwrap_or(u32::MAX);
-    match key {
-        "cap" => settings.cap = small,
-        "budget" => settings.budget = number,
-        "lend" => settings.lend_slots = value == "yes",
-        "leftovers" => settings.end_leftovers = value == "end",
-        "orphans" => settings.adopt_orphans = value == "adopt",
-        "grace" => settings.stop_grace_ms = number,
-        "group" => settings.group_caps = vec![("writers".into(), small)],
-        other => return Err(format!("there is no setting {other}")),
     }
     Ok(())
 }
@@ -225,119 +170,6 @@ impl Table {
         self.world.contexts.insert(7, Progress::default());
         self.world.step(command)
     }
-
-    /// What a process of this worker says in its hello, or an impostor does.
-    fn claim(&self, name: &str, token: Option<&str>, epoch: Option<&str>) -> Checked<Claim> {
-        let right = if name == "root" { token_of(100) } else { self.worker(name)?.token };
-        let token = if token == Some("wrong") { token_of(999) } else { right };
-        if name == "root" {
-            return Ok(Claim { tree: self.tree, worker: None, token, epoch: None, lineage: vec![1] });
-        }
-        let worker = self.worker(name)?;
-        let epoch = epoch.map_or(Ok(worker.epoch.0), str::parse).map_err(|error| error.to_string())?;
-        let pid = worker.process.map_or(0, |process| process.pid);
-        Ok(Claim { tree: self.tree, worker: Some(worker.id), token, epoch: Some(Epoch(epoch)), lineage: vec![pid] })
-    }
-
-    /// A tree like the one of the scenario.
-    fn open(&self, tree: TreeId, request_id: String, key: Option<&str>) -> Checked<Open> {
-        let like = self.world.state().trees.get(&self.tree).ok_or("the tree is gone")?;
-        let settings = like.settings.clone();
-        Ok(Open { tree, token: token_of(tree.0), request_id, key: key.map(str::to_owned), ephemeral: false, settings })
-    }
-
-    /// `live=1`, `queued=2` of the tree, `a=running` or `a=completed` of a worker, `a-budget=3`.
-    fn expect(&self, word: &str) -> Checked {
-        let (key, value) = word.split_once('=').ok_or_else(|| format!("not an expectation: {word}"))?;
-        let tree = self.world.state().trees.get(&self.tree).ok_or("the tree is gone")?;
-        let counts = tree.counts;
-        let got = match key {
-            "live" => counts.live.to_string(),
-            "queued" => tree.queued().to_string(),
-            "parked" => counts.parked.to_string(),
-            "lent" => counts.lent.to_string(),
-            "parking" => counts.parking.to_string(),
-            "closed" => if tree.closed_at.is_some() { "yes" } else { "no" }.into(),
-            "owed" => tree.outbox.items_to(u64::MAX).count().to_string(),
-            "budget" => tree.ledger.remaining().to_string(),
-            "next" => {
-                tree.head().and_then(|head| self.world.state().workers.get(&head)).map_or("none".into(), |head| head.name.to_string())
-            }
-            name => match name.rsplit_once('-') {
-                Some((name, "budget")) => self.worker(name)?.ledger.remaining().to_string(),
-                Some((name, "epoch")) => self.worker(name)?.epoch.to_string(),
-                Some((name, "owed")) => self.worker(name)?.outbox.items_to(u64::MAX).count().to_string(),
-                Some(_) | None => state_of(self.worker(name)?),
-            },
-        };
-        if got == value { Ok(()) } else { Err(format!("{key} is {got}")) }
-    }
-
-    fn answer(&mut self, name: &str) -> Checked<Answer> {
-        let call = self.newest.get(name).copied().ok_or_else(|| format!("{name} has asked nothing"))?;
-        self.world.answers.remove(&call).ok_or_else(|| format!("{name} has no answer"))
-    }
-
-    /// The names in the newest answer of this caller.
-    fn told(&mut self, name: &str, expected: &[String]) -> Checked {
-        let Answer::Reply(reply) = self.answer(name)? else { return Err(format!("{name} was refused")) };
-        let ends = |ends: Vec<End>| ends.into_iter().map(|end| end.name).collect();
-        let got: Vec<String> = match *reply {
-            // Who had not ended when the time was over stands behind a minus.
-            Reply::Ends { ends: told, pending, timed_out } if timed_out => {
-                told.into_iter().map(|end| end.name).chain(pending.into_iter().map(|name| format!("-{name}"))).collect()
-            }
-            Reply::Ends { ends: told, .. } => ends(told),
-            Reply::Welcome { caller: Caller::Worker { epoch, .. }, .. } => vec![format!("epoch-{epoch}")],
-            Reply::Opened { tree, created, .. } => vec![if tree == self.tree { "same" } else { "other" }.into(), created.to_string()],
-            Reply::StillActive { view, .. } => vec![format!("-{}", view.name)],
-            Reply::Drained { stopped } => vec![stopped.to_string()],
-            Reply::Receipt { tasks, ends: told, .. } if told.is_empty() => tasks.into_iter().map(|task| task.name).collect(),
-            Reply::Receipt { ends: told, .. } => ends(told),
-            Reply::Result(end) => vec![end.name],
-            Reply::Stopped(names) => {
-                names.into_iter().map(|(name, stopped)| if stopped { name } else { format!("{name}(settled)") }).collect()
-            }
-            Reply::Interrupted { stopped, .. } | Reply::Closed { stopped } => vec![stopped.to_string()],
-            other
-            @ (Reply::Welcome { .. } | Reply::Status { .. } | Reply::Counts(_) | Reply::Cap(_) | Reply::Paused(_) | Reply::Parked) => {
-                return Err(format!("the answer is {other:?}"));
-            }
-        };
-        if got == expected { Ok(()) } else { Err(format!("{name} was told {got:?}")) }
-    }
-
-    fn refused(&mut self, name: &str, expected: &str) -> Checked {
-        match self.answer(name)? {
-            Answer::Refused(rejection) => {
-                let kind = format!("{:?}", rejection.kind()).to_lowercase();
-                if kind == expected.replace('_', "") { Ok(()) } else { Err(format!("it was refused with {kind}: {rejection}")) }
-            }
-            Answer::Reply(reply) => Err(format!("it was answered: {reply:?}")),
-        }
-    }
-}
-
-/// A task from `name`, `name+3` for descendants, `name@` for a member of the group.
-fn task(word: &str, timeout: Option<&str>) -> Task {
-    let (name, allowance) = word.split_once('+').unwrap_or((word, "0"));
-    let grouped = name.ends_with('@');
-    let name = name.trim_end_matches('@');
-    Task {
-        name: Some(name.to_owned()),
-        stem: "w".into(),
-        token: token_of(name.len() as u64),
-        allowance: Allowance::Exactly(allowance.parse().unwrap_or(u64::MAX)),
-        group: grouped.then(|| "writers".into()),
-        timeout_ms: timeout.and_then(|n| n.parse().ok()),
-    }
-}
-
-fn state_of(worker: &Worker) -> String {
-    if let Phase::Ended { outcome } = &worker.phase {
-        return outcome.to_string().replace(' ', "-");
-    }
-    format!("{:?}", view::state_of(worker)).to_lowercase()
 }
 
 /// Plays whole programs to their end in random order: `name: op, op`; a name that no line has does nothing. Says how many workers

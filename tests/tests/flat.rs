@@ -1,6 +1,6 @@
 //! What one step costs does not grow with how many workers are queued, ended, waiting or lent, nor with how many trees are closed.
 //!
-//! It measures time, so it does not run with the others: `cargo test --release -p roost-core --test flat -- --ignored --nocapture`.
+//! It measures time, so it does not run with the others: `cargo test --release -p roost-tests --test flat -- --ignored --nocapture`.
 
 use std::time::{Duration, Instant};
 
@@ -107,6 +107,9 @@ impl Bench {
     }
 }
 
+/// Makes a broker with so many of something.
+type Make = fn(u32) -> Bench;
+
 fn queued(n: u32) -> Bench {
     let mut bench = Bench::new(8);
     (0..n / 20).for_each(|_| bench.launch(Caller::Root(TREE), 20, 0));
@@ -162,7 +165,7 @@ fn closed_trees(n: u32) -> Bench {
 #[test]
 #[ignore = "measures time"]
 fn a_step_costs_the_same_however_many_there_are() {
-    let kinds: [(&str, fn(u32) -> Bench); 5] =
+    let kinds: [(&str, Make); 5] =
         [("queued", queued), ("ended", ended), ("waiting", waiting), ("waits over", lent), ("closed trees", closed_trees)];
     let mut grown = Vec::new();
     for (kind, make) in kinds {
