@@ -38,6 +38,8 @@ pub struct Config {
     pub client: String,
     /// The program to start as the daemon; `None` for `roostd` beside our own program, else on `PATH`.
     pub daemon: Option<PathBuf>,
+    /// Further flags of that program, when we start it.
+    pub daemon_flags: Vec<OsString>,
     /// How long a call that does not block by nature, hello included, may stay unanswered.
     pub answer_within: Duration,
 }
@@ -88,6 +90,7 @@ impl Config {
             start,
             client: concat!("roost ", env!("CARGO_PKG_VERSION")).into(),
             daemon: None,
+            daemon_flags: Vec::new(),
             answer_within: ANSWER_WITHIN,
         })
     }

@@ -118,7 +118,13 @@ enum Started {
 fn launch(config: &Config, program: &PathBuf) -> Result<Started, Error> {
     let log = config.paths.daemon_log();
     let mut command = Command::new(program);
-    command.arg("--detach").arg("--socket").arg(&config.paths.socket).arg("--state-dir").arg(&config.paths.state_dir);
+    command
+        .arg("--detach")
+        .arg("--socket")
+        .arg(&config.paths.socket)
+        .arg("--state-dir")
+        .arg(&config.paths.state_dir)
+        .args(&config.daemon_flags);
     command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped()).current_dir("/");
     for variable in NOT_INHERITED {
         command.env_remove(variable);

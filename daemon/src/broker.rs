@@ -11,7 +11,7 @@ use crate::boot::{self, BootError};
 use crate::config::EXIT_REFUSED;
 use crate::driver::{Driver, DriverError, End};
 use crate::link::SupervisorGone;
-use crate::{link, session};
+use crate::{link, logging, session};
 
 /// Calls that may wait for the driver.
 const INBOX_MAX: usize = 4_096;
@@ -29,6 +29,8 @@ pub struct BrokerArgs {
     pub idle_exit_ms: u64,
     /// The cap over all trees, if there is one.
     pub cap: Option<u32>,
+    /// Most ended workers of closed trees that are kept.
+    pub keep: usize,
 }
 
 /// Why a broker ended that should not have.
@@ -49,7 +51,7 @@ pub fn run(args: BrokerArgs) -> ExitCode {
     match run_inner(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            logging::line(&format!("error: {error}"));
             let is_final = matches!(&error, BrokerError::Boot(boot) if boot.is_final());
             ExitCode::from(if is_final { EXIT_REFUSED } else { 1 })
         }

@@ -56,6 +56,9 @@ pub struct DaemonFlags {
     /// Most live workers over all trees together [default: no such cap]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cap: Option<u32>,
+    /// Most ended workers of closed trees whose results are kept; beyond it the tree that was closed first goes
+    #[arg(long, value_name = "N", default_value_t = roost_core::limits::CLOSED_WORKERS_MAX)]
+    pub keep: usize,
     /// Go to the background; return when it serves, with the line `ready`, or `error: ...`
     #[arg(long)]
     pub detach: bool,
@@ -87,6 +90,9 @@ pub struct BrokerFlags {
     /// The cap over all trees.
     #[arg(long)]
     pub cap: Option<u32>,
+    /// Most ended workers of closed trees that are kept.
+    #[arg(long)]
+    pub keep: usize,
     /// Whether neither path was asked for.
     #[arg(long)]
     pub is_default: bool,
@@ -103,6 +109,7 @@ impl BrokerFlags {
         let mut arguments: Vec<OsString> = vec!["broker".into(), "--socket".into(), paths.socket.clone().into()];
         arguments.extend(["--state-dir".into(), paths.state_dir.clone().into()]);
         arguments.extend(["--idle-exit".into(), flags.idle_exit.to_string().into()]);
+        arguments.extend(["--keep".into(), flags.keep.to_string().into()]);
         if let Some(cap) = flags.cap {
             arguments.extend(["--cap".into(), cap.to_string().into()]);
         }
@@ -136,6 +143,7 @@ impl DaemonFlags {
             }
         }
         arguments.extend(["--idle-exit".into(), self.idle_exit.to_string().into()]);
+        arguments.extend(["--keep".into(), self.keep.to_string().into()]);
         if let Some(cap) = self.cap {
             arguments.extend(["--cap".into(), cap.to_string().into()]);
         }
@@ -181,10 +189,10 @@ mod tests {
     fn a_broker_reads_the_arguments_that_the_supervisor_writes() {
         let paths = Paths { socket: "/s".into(), state_dir: "/d".into(), is_default: true };
         for cap in [None, Some(3)] {
-            let daemon = DaemonFlags { socket: None, state_dir: None, idle_exit: 7, cap, detach: false, detached: false };
+            let daemon = DaemonFlags { socket: None, state_dir: None, idle_exit: 7, cap, keep: 9, detach: false, detached: false };
             let words = std::iter::once("roostd".into()).chain(BrokerFlags::arguments(&paths, &daemon));
             let Some(Role::Broker(flags)) = Cli::try_parse_from(words).unwrap().role else { panic!("no broker") };
-            assert_eq!((flags.paths(), flags.idle_exit, flags.cap), (paths.clone(), 7, cap));
+            assert_eq!((flags.paths(), flags.idle_exit, flags.cap, flags.keep), (paths.clone(), 7, cap, 9));
         }
     }
 

@@ -4,6 +4,7 @@
 //! an effect is carried out is `perform.rs`'s.
 
 mod commit;
+mod full_disk;
 mod intake;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use roost_core::broker::Broker;
 use roost_core::command::{CallId, Caller, Command};
-use roost_core::effect::Effect;
+use roost_core::effect::{Effect, Spawn};
 use roost_core::invariants;
 use roost_core::state::IllegalEvent;
 use roost_core::time::Now;
@@ -20,6 +21,7 @@ use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
 use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
 
+use crate::audit::Audit;
 use crate::boot::Booted;
 use crate::clock::Clock;
 use crate::journal::{Batch, CommitError, Journal};
@@ -97,6 +99,12 @@ pub struct Driver {
     /// Commands that carrying out an effect led to; they go before everything else.
     pub(crate) backlog: VecDeque<Command>,
     pub(crate) end: Option<End>,
+    audit: Audit,
+    /// Starts whose files found no room, and when they are tried again.
+    held: Vec<Spawn>,
+    held_until: Option<tokio::time::Instant>,
+    /// What arrived while the disk was full and can wait.
+    deferred: VecDeque<FromSession>,
     journal: Journal,
     clock: Clock,
     since_snapshot: u64,
@@ -117,6 +125,10 @@ impl Driver {
             supervisor_pid,
             backlog: VecDeque::new(),
             end: None,
+            audit: Audit::default(),
+            held: Vec::new(),
+            held_until: None,
+            deferred: VecDeque::new(),
             journal: booted.journal,
             clock: booted.clock,
             since_snapshot: booted.since_snapshot,
@@ -133,7 +145,7 @@ impl Driver {
     pub async fn reconcile(&mut self, children: Vec<ChildReport>) -> Result<(), DriverError> {
         let mut turn = Turn::default();
         self.step(&mut turn, Command::Reconcile { children })?;
-        self.close(turn).await
+        self.close(turn, None).await
     }
 
     /// Tells the supervisor that connections are served.
@@ -160,6 +172,8 @@ impl Driver {
             for _ in 0..BATCH_MAX {
                 if let Some(command) = self.backlog.pop_front() {
                     self.step(&mut turn, command)?;
+                } else if let Some(message) = self.deferred.pop_front() {
+                    self.take(&mut turn, message)?;
                 } else if let Ok(message) = supervisor.try_recv() {
                     self.hear(&mut turn, message)?;
                 } else if let Ok(message) = sessions.try_recv() {
@@ -168,7 +182,8 @@ impl Driver {
                     break;
                 }
             }
-            self.close(turn).await?;
+            self.release_held(&mut turn);
+            self.close(turn, Some(&mut sessions)).await?;
             if let Some(end) = self.end {
                 self.say_farewell(&mut sessions).await;
                 return Ok(end);
@@ -185,6 +200,9 @@ impl Driver {
     ) -> Result<(), DriverError> {
         if let Some(command) = self.backlog.pop_front() {
             return self.step(turn, command);
+        }
+        if let Some(message) = self.deferred.pop_front() {
+            return self.take(turn, message);
         }
         let pause = self.until_deadline();
         tokio::select! {
@@ -206,7 +224,9 @@ impl Driver {
         let idle = self.idle_since.filter(|_| self.idle_exit_ms > 0).map(|since| since.mono + self.idle_exit_ms);
         let next = self.broker.next_deadline().into_iter().chain(idle).min();
         // Without a deadline nothing has to happen; the sleep only needs some length.
-        next.map_or(Duration::from_secs(3_600), |at| Duration::from_millis(at.0.saturating_sub(now.mono.0)))
+        let pause = next.map_or(Duration::from_secs(3_600), |at| Duration::from_millis(at.0.saturating_sub(now.mono.0)));
+        let held = self.held_until.map(|until| until.saturating_duration_since(tokio::time::Instant::now()));
+        held.map_or(pause, |held| held.min(pause))
     }
 
     fn is_idle_for_long(&mut self) -> bool {
@@ -225,7 +245,9 @@ impl Driver {
     }
 
     fn step(&mut self, turn: &mut Turn, command: Command) -> Result<(), DriverError> {
+        self.audit.asks(self.broker.state(), &command);
         let outcome = self.broker.step(self.clock.now(), command).map_err(Box::new)?;
+        self.audit.told(self.broker.state(), &outcome.effects);
         for tree in &outcome.changed {
             if let Some(tree) = self.broker.state().trees.get(tree) {
                 invariants::check_tree(tree).map_err(DriverError::Inconsistent)?;

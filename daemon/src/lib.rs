@@ -1,5 +1,6 @@
 //! The shells around the core: supervisor, broker, and the three wings that do not know each other.
 
+mod audit;
 pub mod boot;
 pub mod broker;
 pub mod clock;
@@ -7,6 +8,7 @@ pub mod config;
 pub mod driver;
 pub mod journal;
 pub mod link;
+pub mod logging;
 pub mod outputs;
 pub mod perform;
 pub mod process;

@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use clap::Parser;
 use roostd::broker::{self, BrokerArgs};
 use roostd::config::{BrokerFlags, Cli, Role};
+use roostd::logging;
 use roostd::process::spawn;
 use roostd::supervisor::broker_process::{LINK_DESCRIPTOR, LISTENER_DESCRIPTOR, LOCK_DESCRIPTOR};
 use roostd::supervisor::{self, detach};
-use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    log_to_stderr();
+    logging::to_stderr();
     // Whatever our starter left open or blocked stays with us, at most.
     if let Err(error) = spawn::seal_descriptors().and_then(|()| spawn::unblock_signals()) {
         tracing::warn!(%error, "inherited descriptors or blocked signals stay");
@@ -35,10 +35,5 @@ fn run_broker(flags: &BrokerFlags) -> ExitCode {
         return ExitCode::from(2);
     };
     let idle_exit_ms = flags.idle_exit.saturating_mul(1000);
-    broker::run(BrokerArgs { paths: flags.paths(), link, listener, idle_exit_ms, cap: flags.cap })
-}
-
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_env("ROOST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    broker::run(BrokerArgs { paths: flags.paths(), link, listener, idle_exit_ms, cap: flags.cap, keep: flags.keep })
 }

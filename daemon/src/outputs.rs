@@ -74,7 +74,9 @@ impl Outputs {
 
     fn write(&self, incarnation: Incarnation, kind: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let path = self.path(incarnation, kind);
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?.write_all(bytes)?;
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+        // Half a file is of no use to anybody, and on a full disk it takes the room of the journal.
+        file.write_all(bytes).inspect_err(|_| drop(std::fs::remove_file(&path)))?;
         Ok(path)
     }
 }

@@ -26,6 +26,14 @@ use crate::session::{Outgoing, connection_of, translate};
 /// What the journal handed back for the spawns of a turn, in their order.
 pub(crate) type LoadedSpecs = VecDeque<(WorkerId, Result<Loaded, LoadError>)>;
 
+/// Why no order for a process could be made.
+enum NotOrdered {
+    /// The start has failed; this says so.
+    Failed(Command),
+    /// There is no room for its files. It has not failed.
+    NoSpace,
+}
+
 impl Driver {
     pub(crate) async fn perform(&mut self, due: Due, loaded: &mut LoadedSpecs) -> Result<(), DriverError> {
         match due {
@@ -59,7 +67,11 @@ impl Driver {
             }
             Effect::Spawn(spawn) => match self.order(&spawn, loaded) {
                 Ok(order) => ToSupervisor::Spawn(Box::new(order)),
-                Err(failed) => {
+                Err(NotOrdered::NoSpace) => {
+                    self.hold_start(*spawn);
+                    return Ok(());
+                }
+                Err(NotOrdered::Failed(failed)) => {
                     self.backlog.push_back(failed);
                     return Ok(());
                 }
@@ -87,13 +99,13 @@ impl Driver {
         Ok(self.link.send(&message).await?)
     }
 
-    /// The order for a process, or the command that says why there is none.
-    fn order(&self, spawn: &Spawn, loaded: &mut LoadedSpecs) -> Result<SpawnOrder, Command> {
+    /// The order for a process, or why there is none.
+    fn order(&self, spawn: &Spawn, loaded: &mut LoadedSpecs) -> Result<SpawnOrder, NotOrdered> {
         let incarnation = spawn.incarnation;
-        let failed = |reason: String, transient| Command::SpawnFailed { incarnation, reason, transient };
+        let failed = |reason: String, transient| NotOrdered::Failed(Command::SpawnFailed { incarnation, reason, transient });
         let Some((_, loaded)) = loaded.pop_front() else { return Err(failed("nothing is stored about how it is started".into(), false)) };
         let Loaded { spec, context } = loaded.map_err(|error| match &error {
-            LoadError::ContextDamaged { .. } => Command::ContextCorrupt { incarnation },
+            LoadError::ContextDamaged { .. } => NotOrdered::Failed(Command::ContextCorrupt { incarnation }),
             LoadError::NoSpec { .. } | LoadError::SpecDamaged { .. } => failed(error.to_string(), false),
         })?;
         let mut env = (*spec.env).clone();
@@ -101,7 +113,10 @@ impl Driver {
             set(&mut env, name, value);
         }
         env.extend(self.own_variables(spawn));
-        let written = |what: &str, error: io::Error| failed(format!("{what} cannot be written: {error}"), true);
+        let written = |what: &str, error: io::Error| {
+            let is_full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
+            if is_full { NotOrdered::NoSpace } else { failed(format!("{what} cannot be written: {error}"), true) }
+        };
         let stdin = match &spawn.wake {
             None if spec.task.is_empty() => Stdin::Null,
             None => {
@@ -110,7 +125,9 @@ impl Driver {
                 Stdin::File(bytes_of(&path))
             }
             Some(wake) => {
-                let context = context.filter(|bytes| context_of(bytes) == wake.context).ok_or(Command::ContextCorrupt { incarnation })?;
+                let context = context
+                    .filter(|bytes| context_of(bytes) == wake.context)
+                    .ok_or(NotOrdered::Failed(Command::ContextCorrupt { incarnation }))?;
                 let path = self.outputs.write_context(incarnation, &context).map_err(|error| written("its saved context", error))?;
                 env.push(("ROOST_WAKE".into(), "1".into()));
                 env.push(("ROOST_CONTEXT".into(), Bytes(bytes_of(&path))));
@@ -148,7 +165,7 @@ impl Driver {
         ]
     }
 
-    fn reply(&mut self, call: CallId, reply: Reply) {
+    pub(crate) fn reply(&mut self, call: CallId, reply: Reply) {
         let (result, becomes) = translate::reply(reply, &self.outputs);
         self.send(call, Outgoing::Answer { call, result, becomes });
         let Some(Caller::Root(tree)) = becomes else { return };

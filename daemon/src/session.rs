@@ -14,11 +14,13 @@ use roost_proto::rpc::ErrorObject;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
+pub mod line;
 pub mod translate;
 
 mod accept;
 mod connection;
 mod envelope;
+mod intake;
 mod output;
 mod peer;
 #[cfg(test)]
@@ -26,14 +28,27 @@ mod tests;
 
 /// Most connections at one time; one more is told `limit` and closed.
 pub const CONNECTIONS_MAX: usize = 1_000;
+/// Fewer are never allowed, however few descriptors there may be.
+const CONNECTIONS_MIN: usize = 8;
+/// Descriptors that connections leave for everything else: the journal, answers that are read, files of workers.
+const DESCRIPTORS_KEPT: usize = 64;
 /// Most calls of one connection that wait for their answer; one more is told `limit`.
 pub const CALLS_PER_CONNECTION_MAX: usize = 256;
+/// Most calls of one connection that wait for results, whose answers are large; one more is told `limit`.
+pub const RESULTS_PER_CONNECTION_MAX: usize = 16;
 /// Answers and notifications that the driver may have on their way to one connection: all answers, and as many notifications.
 pub const OUTGOING_MAX: usize = 2 * CALLS_PER_CONNECTION_MAX;
 /// Bytes that wait to be written to one connection, beyond which nothing more is taken from the driver or from the peer.
 pub const OUTPUT_BYTES_MAX: usize = 256 << 10;
 /// Most bytes of a `hello`: whoever is not known yet costs little.
 pub const HELLO_BYTES_MAX: usize = 64 << 10;
+/// Bytes of lines that are not whole yet, over all connections, beyond the first [`LINE_BYTES_FREE`] of each; who needs more is told
+/// `limit` and closed.
+pub const LINES_BYTES_MAX: usize = 32 << 20;
+/// What a line may have without counting against [`LINES_BYTES_MAX`].
+pub const LINE_BYTES_FREE: usize = 64 << 10;
+/// How long a line that counts may take until it is whole.
+pub const LINE_WITHIN: Duration = Duration::from_secs(30);
 /// How long a peer may take to say who it is.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// How long a peer may read nothing while something waits to be written to it.
@@ -154,14 +169,30 @@ pub enum Outgoing {
 #[derive(Clone, Copy)]
 struct Bounds {
     connections: usize,
+    lines_bytes: usize,
+    line_within: Duration,
     hello_within: Duration,
     read_within: Duration,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { connections: CONNECTIONS_MAX, hello_within: HELLO_WITHIN, read_within: READ_WITHIN }
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        Self {
+            connections: connections_within(descriptors),
+            lines_bytes: LINES_BYTES_MAX,
+            line_within: LINE_WITHIN,
+            hello_within: HELLO_WITHIN,
+            read_within: READ_WITHIN,
+        }
     }
+}
+
+/// How many connections this limit of descriptors allows. Who comes too late is told so, instead of waiting for a descriptor; and an
+/// answer is never missing because its file could not be opened.
+fn connections_within(descriptors: Option<u64>) -> usize {
+    let allowed = descriptors.and_then(|descriptors| usize::try_from(descriptors).ok()).unwrap_or(usize::MAX);
+    allowed.saturating_sub(DESCRIPTORS_KEPT).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
 }
 
 /// Accepts connections of the listening socket and serves them, until the socket or the driver is gone. Dropped, it ends them all.

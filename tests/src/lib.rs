@@ -1,4 +1,5 @@
-//! Support for the tests of Roost: the simulated world around the core, and real processes.
+//! Support for the tests of Roost: what decoders must keep, the simulated world around the core, and real processes.
 
+pub mod decoders;
 pub mod real;
 pub mod sim;

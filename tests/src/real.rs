@@ -6,6 +6,8 @@
 mod command;
 mod fifo;
 mod home;
+mod journal;
+mod machine;
 mod process;
 mod sampler;
 mod tree;
@@ -14,6 +16,8 @@ mod wire;
 pub use command::{Cmd, Done, Running};
 pub use fifo::Fifo;
 pub use home::{DaemonPids, Home};
+pub use journal::{journal_file, recorded};
+pub use machine::{ProcessLimit, SmallDisk};
 pub use process::{Process, Watched, all, find, pidfd};
 pub use sampler::{Sampler, Samples};
 pub use tree::{Tree, by_name, is_up, outcome_of};

@@ -22,7 +22,7 @@ mod model;
 mod plan;
 mod presence;
 pub mod recovery;
-mod rng;
+pub mod rng;
 pub mod run;
 mod script;
 pub mod table;

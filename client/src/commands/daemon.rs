@@ -28,8 +28,18 @@ pub struct DaemonArgs {
 #[derive(Debug, Subcommand)]
 enum DaemonVerb {
     /// Start it, unless it is running
-    #[command(after_help = "Example:\n  roost daemon start")]
-    Start,
+    #[command(after_help = "Examples:\n  roost daemon start\n  roost daemon start --cap 16 --idle-exit 0")]
+    Start {
+        /// Most live workers over all trees together [default: no such cap]
+        #[arg(long, value_name = "N", value_parser = values::cap, allow_negative_numbers = true)]
+        cap: Option<u32>,
+        /// Leave after so many seconds without a tree and a client; 0 = never [default: 600]
+        #[arg(long, value_name = "SECONDS")]
+        idle_exit: Option<u64>,
+        /// Most ended workers of closed trees whose results are kept [default: 200000]
+        #[arg(long, value_name = "N")]
+        keep: Option<u64>,
+    },
     /// End it; queued and parked work goes on at the next start
     #[command(after_help = "Examples:\n  roost daemon stop\n  roost daemon stop --now")]
     Stop {
@@ -53,7 +63,16 @@ impl DaemonArgs {
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
         let config = setup.config()?.without_identity();
         match self.verb {
-            DaemonVerb::Start => start(config, setup.no_start, out),
+            DaemonVerb::Start { cap, idle_exit, keep } => {
+                let flag = |name: &str, value: Option<String>| value.map(|value| [name.into(), value.into()]);
+                let flags = [
+                    flag("--cap", cap.map(|n| n.to_string())),
+                    flag("--idle-exit", idle_exit.map(|n| n.to_string())),
+                    flag("--keep", keep.map(|n| n.to_string())),
+                ];
+                let daemon_flags = flags.into_iter().flatten().flatten().collect();
+                start(Config { daemon_flags, ..config }, setup.no_start, out)
+            }
             DaemonVerb::Stop { now, timeout } => stop(config, &DaemonStop { now, timeout_ms: timeout }, out),
             DaemonVerb::Restart => restart(config, out),
             DaemonVerb::Status => {
@@ -69,8 +88,14 @@ fn running(config: Config) -> Result<Connection, Error> {
 }
 
 fn start(config: Config, no_start: bool, out: &mut Out) -> Result<Exit, Failure> {
+    let flags_given = !config.daemon_flags.is_empty();
     let (mut connection, word) = match running(config.clone()) {
-        Ok(connection) => (connection, "running"),
+        Ok(connection) => {
+            if flags_given {
+                note("roost: the daemon is running already, and keeps the flags that it was started with; `roost daemon stop` ends it");
+            }
+            (connection, "running")
+        }
         Err(Error::NoDaemon { .. }) if !no_start => (Connection::dial(Config { start: Start::OnDemand, ..config })?, "started"),
         Err(error) => return Err(error.into()),
     };

@@ -74,6 +74,7 @@ pub fn config(socket: &Path) -> roost::Config {
         start: Start::Never,
         client: "test".into(),
         daemon: None,
+        daemon_flags: Vec::new(),
         answer_within: std::time::Duration::from_secs(20),
     }
 }

@@ -23,7 +23,7 @@ use crate::calls::Calls;
 use crate::command::Command;
 use crate::effect::Effect;
 use crate::event::Record;
-use crate::limits::{REATTACH_MS, RETENTION_MS};
+use crate::limits::{CLOSED_WORKERS_MAX, REATTACH_MS, RETENTION_MS};
 use crate::schedule::{self, Rules};
 use crate::state::{IllegalEvent, State};
 use crate::step::{Step, tree_of};
@@ -67,11 +67,18 @@ impl Broker {
         Self {
             state,
             calls: Calls::default(),
-            rules: Rules { cap_of_all, draining: false },
+            rules: Rules { cap_of_all, draining: false, closed_workers_max: CLOSED_WORKERS_MAX },
             ticked: Mono(0),
             reattach_until: None,
             roots: BTreeMap::new(),
         }
+    }
+
+    /// The same, keeping at most so many ended workers of closed trees.
+    #[must_use]
+    pub fn keeping(mut self, closed_workers_max: usize) -> Self {
+        self.rules.closed_workers_max = closed_workers_max;
+        self
     }
 
     /// The state, to look at.

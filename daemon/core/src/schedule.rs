@@ -25,13 +25,15 @@ pub enum Decision {
     FailWait(WorkerId),
 }
 
-/// What the scheduler must know beside the state.
-#[derive(Debug, Clone, Copy, Default)]
+/// What the broker must know beside the state.
+#[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// The cap over all trees.
     pub cap_of_all: Option<u32>,
     /// No new process is started: the daemon is about to stop.
     pub draining: bool,
+    /// Most ended workers of closed trees that are kept.
+    pub closed_workers_max: usize,
 }
 
 /// The next decision for this tree.

@@ -40,6 +40,7 @@ impl Driver {
             }
             FromSession::Gone { connection, calls } => {
                 let root_of = self.connections.remove(&connection).and_then(|connection| connection.root_of);
+                self.audit.forget(&calls);
                 if !calls.is_empty() {
                     self.step(turn, Command::Abandon { calls })?;
                 }
@@ -118,7 +119,7 @@ impl Driver {
         self.ballast_released
     }
 
-    fn refuse_for_space(&mut self, call: CallId) {
+    pub(super) fn refuse_for_space(&mut self, call: CallId) {
         let message = format!("the disk of {} is full", self.paths.state_dir.display());
         let hint = Some("free some space there and try again; what runs goes on".to_owned());
         self.send(call, Outgoing::Refuse { call, error: ErrorObject::new(ErrorKind::NoSpace, message, hint) });

@@ -49,13 +49,13 @@ pub enum OpenError {
         waited_ms: u64,
     },
     /// No room to begin or migrate it.
-    #[error("no space left for the journal {}: free some and start again", .file.display())]
+    #[error("no space left for the journal {}, or its disk takes no writes: free some, look at the disk, and start again", .file.display())]
     NoSpace {
         /// The journal.
         file: PathBuf,
     },
     /// The storage does not work.
-    #[error("the journal {} could not be used: {source}", .file.display())]
+    #[error("the journal {} could not be used: {source}. See that it can be written and its disk works, then start again", .file.display())]
     Storage {
         /// The journal.
         file: PathBuf,

@@ -1,7 +1,7 @@
 //! Opening the file: lock, version, migration, recovery. Everything here can still refuse and leave the file as it was.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +19,8 @@ use super::wal;
 
 /// The journal's name in the state directory.
 const FILE: &str = "roost.db";
+/// What SQLite's file header takes.
+const HEADER_BYTES: u64 = 100;
 /// A write-ahead log that grew beyond this is cut back when it is begun anew.
 const WAL_BYTES_KEPT: i64 = 16 << 20;
 /// Page cache, in KiB (SQLite counts those negative).
@@ -106,9 +108,17 @@ fn make(file: &Path) -> Result<(), Fault> {
         Err(error) => Err(error),
     };
     let bytes = size(file).map_err(failed("looking at"))?;
-    if bytes.unwrap_or(0) == 0 && size(&wal_of(file)).map_err(failed("looking at the log of"))?.unwrap_or(0) > 0 {
+    let wal_is_empty = size(&wal_of(file)).map_err(failed("looking at the log of"))?.unwrap_or(0) == 0;
+    if bytes.unwrap_or(0) == 0 && !wal_is_empty {
         let is = if bytes.is_some() { "empty" } else { "missing" };
         return Err(Fault::Damage(format!("the file is {is}, but its write-ahead log is not")));
+    }
+    if wal_is_empty
+        && let Some((bytes, written)) = bytes.zip(written_bytes(file).map_err(failed("reading the header of"))?)
+        && bytes < written
+    {
+        // SQLite would read zeros where the last page ends, and only when it comes there.
+        return Err(Fault::Damage(format!("it is cut off: it has {bytes} bytes, and {written} were written")));
     }
     if bytes == Some(1) {
         // SQLite would take it for empty.
@@ -119,6 +129,21 @@ fn make(file: &Path) -> Result<(), Fault> {
         schema::sync_directory(file).map_err(failed("syncing the directory of"))?;
     }
     Ok(())
+}
+
+/// How large the file is by its own header, when that says so and can be believed. With a log that is not empty it may be smaller.
+fn written_bytes(file: &Path) -> io::Result<Option<u64>> {
+    let mut header = Vec::new();
+    match fs::File::open(file) {
+        Ok(file) => file.take(HEADER_BYTES).read_to_end(&mut header)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let number = |at: usize| Some(u64::from(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?)));
+    let page_size = header.get(16..18).map_or(0, |bytes| u64::from(u16::from_be_bytes([bytes[0], bytes[1]])));
+    // The count of pages is valid while the change counter is the one that it was written with.
+    let is_valid = header.starts_with(b"SQLite format 3\0") && number(24) == number(92);
+    Ok(number(28).filter(|_| is_valid).map(|pages| pages * page_size))
 }
 
 fn connect(file: &Path, options: &Options) -> Result<Connection, Fault> {

@@ -5,17 +5,24 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use interprocess::local_socket::traits::tokio::Listener as _;
 use interprocess::os::unix::uds_local_socket::tokio::{Listener, Stream};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{self, JoinSet};
 use tracing::{debug, error, warn};
 
+use super::connection::Place;
+use super::intake::Store;
 use super::{ACCEPT_PAUSE, Bounds, ConnectionId, FromSession, connection, envelope, peer};
+
+/// Most strangers that are on their way out at one time: so many connections there may be beyond the limit.
+const LEAVING_MAX: usize = 100;
 
 /// Accepts until the listener or the driver is gone.
 pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>, bounds: Bounds) -> io::Error {
@@ -23,7 +30,9 @@ pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>, b
         Ok(listener) => listener,
         Err(error) => return error,
     };
-    let mut inside = Inside { tasks: JoinSet::new(), numbers: HashMap::new(), last: ConnectionId(0), inbox, bounds };
+    let store = Store::new(bounds.lines_bytes);
+    let mut inside =
+        Inside { tasks: JoinSet::new(), guests: HashMap::new(), leaving: 0, arrivals: 0, last: ConnectionId(0), store, inbox, bounds };
     loop {
         tokio::select! {
             () = inside.inbox.closed() => return io::Error::new(io::ErrorKind::BrokenPipe, "the driver is gone"),
@@ -76,10 +85,22 @@ fn weight(error: &io::Error) -> Weight {
 
 type Ended = Result<(task::Id, ()), task::JoinError>;
 
+/// One connection.
+struct Guest {
+    number: ConnectionId,
+    arrival: u64,
+    is_leaving: bool,
+    place: Arc<Place>,
+}
+
 /// Who is inside.
 struct Inside {
     tasks: JoinSet<()>,
-    numbers: HashMap<task::Id, ConnectionId>,
+    guests: HashMap<task::Id, Guest>,
+    /// Strangers that were asked to leave.
+    leaving: usize,
+    arrivals: u64,
+    store: Store,
     last: ConnectionId,
     inbox: mpsc::Sender<FromSession>,
     bounds: Bounds,
@@ -106,22 +127,37 @@ impl Inside {
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             self.forget(ended);
         }
-        if self.tasks.len() >= self.bounds.connections {
+        if self.tasks.len() - self.leaving >= self.bounds.connections && !self.make_room() {
             warn!(limit = self.bounds.connections, "a connection too many was refused");
             let message = format!("the daemon has {} connections, and that is the limit", self.bounds.connections);
             return refuse(&stream, ErrorKind::Limit, &message, "end some, then connect again");
         }
         let number = self.next_number();
-        let serving = connection::serve(number, stream, peer.pid, self.inbox.clone(), self.bounds);
+        let place = Arc::new(Place { store: self.store.clone(), is_known: AtomicBool::new(false), wanted: Notify::new() });
+        let serving = connection::serve(number, stream, peer.pid, Arc::clone(&place), self.inbox.clone(), self.bounds);
         let id = self.tasks.spawn(serving).id();
-        self.numbers.insert(id, number);
+        self.arrivals += 1;
+        self.guests.insert(id, Guest { number, arrival: self.arrivals, is_leaving: false, place });
+    }
+
+    /// Asks the stranger that has said nothing for the longest time to leave: who is silent keeps nobody out.
+    fn make_room(&mut self) -> bool {
+        if self.leaving >= LEAVING_MAX {
+            return false;
+        }
+        let strangers = self.guests.values_mut().filter(|guest| !guest.is_leaving && !guest.place.is_known.load(Ordering::Relaxed));
+        let Some(guest) = strangers.min_by_key(|guest| guest.arrival) else { return false };
+        guest.is_leaving = true;
+        guest.place.wanted.notify_one();
+        self.leaving += 1;
+        true
     }
 
     /// Numbers go round after 2^32 connections; one that is still inside keeps its own.
     fn next_number(&mut self) -> ConnectionId {
         loop {
             self.last = ConnectionId(self.last.0.wrapping_add(1));
-            if self.numbers.values().all(|number| *number != self.last) {
+            if self.guests.values().all(|guest| guest.number != self.last) {
                 return self.last;
             }
         }
@@ -135,7 +171,9 @@ impl Inside {
                 failed.id()
             }
         };
-        self.numbers.remove(&id);
+        if self.guests.remove(&id).is_some_and(|guest| guest.is_leaving) {
+            self.leaving -= 1;
+        }
     }
 
     /// Until a connection gives its descriptor back. Others may hold them all, so not for ever.

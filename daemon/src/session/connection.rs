@@ -4,32 +4,48 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
-use roost_core::command::CallId;
-use roost_proto::frame::{LINE_BYTES_MAX, LineTooLong, Lines};
+use roost_core::command::{CallId, Command};
+use roost_proto::frame::{LINE_BYTES_MAX, LineTooLong};
 use roost_proto::message::Request;
 use roost_proto::message::launch::Launch;
-use roost_proto::message::session::Hello;
-use roost_proto::message::tree::{Attach, Open};
 use roost_proto::rpc::{Call, ErrorKind, ErrorObject};
-use tokio::io::{AsyncReadExt, Interest};
+use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::envelope::read_call;
-use super::output::{Close, Output};
+use super::intake::{Intake, Read, Store};
+use super::output::{Close, Output, Weight};
 use super::{
-    Bounds, CALLS_PER_CONNECTION_MAX, CWD_WITHIN, ConnectionId, FromSession, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, OUTGOING_MAX, call_of,
-    peer, translate,
+    Bounds, CALLS_PER_CONNECTION_MAX, CWD_WITHIN, ConnectionId, FromSession, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINES_BYTES_MAX,
+    OUTGOING_MAX, RESULTS_PER_CONNECTION_MAX, call_of, line, peer, translate,
 };
 
-const CHUNK_BYTES: usize = 32 << 10;
+/// What a connection shares with the door.
+pub(super) struct Place {
+    /// Room for long lines.
+    pub(super) store: Store,
+    /// Whether the peer has said who it is.
+    pub(super) is_known: AtomicBool,
+    /// Told when the place of a stranger is wanted.
+    pub(super) wanted: Notify,
+}
 
 /// Serves a connection to its end.
-pub(super) async fn serve(number: ConnectionId, stream: Stream, pid: Option<u32>, inbox: mpsc::Sender<FromSession>, bounds: Bounds) {
+pub(super) async fn serve(
+    number: ConnectionId,
+    stream: Stream,
+    pid: Option<u32>,
+    place: Arc<Place>,
+    inbox: mpsc::Sender<FromSession>,
+    bounds: Bounds,
+) {
     let (sender, outgoing) = mpsc::channel(OUTGOING_MAX);
     let hello_by = Instant::now() + bounds.hello_within;
     if inbox.send(FromSession::Connected { connection: number, outgoing: sender }).await.is_err() {
@@ -41,9 +57,8 @@ pub(super) async fn serve(number: ConnectionId, stream: Stream, pid: Option<u32>
         pid,
         inbox,
         output: Output::new(outgoing, bounds.read_within),
-        lines: Lines::default(),
-        chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
-        unfinished: 0,
+        intake: Intake::new(place.store.clone(), bounds.line_within),
+        place,
         counter: 0,
         hello_by,
     };
@@ -69,10 +84,8 @@ struct Connection {
     pid: Option<u32>,
     inbox: mpsc::Sender<FromSession>,
     output: Output,
-    lines: Lines,
-    chunk: Box<[u8]>,
-    /// Bytes of a line whose end is not there yet.
-    unfinished: usize,
+    intake: Intake,
+    place: Arc<Place>,
     counter: u32,
     hello_by: Instant,
 }
@@ -85,13 +98,9 @@ impl Connection {
         }
         // A peer that never pauses must not starve the driver, which runs on the same thread.
         tokio::task::coop::consume_budget().await;
-        match self.lines.next_line().map(|line| line.map(read_call)) {
-            Ok(Some(Ok(call))) => {
-                self.unfinished = 0;
-                self.call(call).await
-            }
+        match self.intake.next_line(read_call) {
+            Ok(Some(Ok(call))) => self.call(call).await,
             Ok(Some(Err(unreadable))) => {
-                self.unfinished = 0;
                 self.output.refuse(unreadable.id, unreadable.error);
                 Ok(())
             }
@@ -102,30 +111,32 @@ impl Connection {
 
     async fn read(&mut self) -> Result<(), Close> {
         let is_stranger = self.output.caller().is_none();
-        if is_stranger && self.unfinished > HELLO_BYTES_MAX {
+        if is_stranger && self.intake.unfinished() > HELLO_BYTES_MAX {
             return Err(self.too_large(HELLO_BYTES_MAX));
         }
-        if !self.lines.has_rest() {
-            // What a long line took is given back.
-            self.lines = Lines::default();
-        }
-        let mut stream = &self.stream;
-        let reading = stream.read(&mut self.chunk);
-        let count = if is_stranger {
-            match self.output.meanwhile(&self.stream, timeout_at(self.hello_by, reading)).await? {
-                Ok(read) => read,
-                Err(_) => return Err(self.hello_late()),
+        let place = Arc::clone(&self.place);
+        place.is_known.store(!is_stranger, Ordering::Relaxed);
+        let (hello_by, whole_by) = (self.hello_by, self.intake.whole_by());
+        let waiting = async {
+            tokio::select! {
+                // Whoever has said something is heard first.
+                biased;
+                ready = self.stream.inner().readable() => Waited::Ready(ready),
+                () = place.wanted.notified(), if is_stranger => Waited::Wanted,
+                () = sleep_until(hello_by), if is_stranger => Waited::HelloLate,
+                () = sleep_until(whole_by.unwrap_or(hello_by)), if whole_by.is_some() => Waited::LineLate,
             }
-        } else {
-            self.output.meanwhile(&self.stream, reading).await?
         };
-        match count.map_err(Close::Socket)? {
-            0 => Err(self.heard_all().await),
-            count => {
-                self.lines.push(&self.chunk[..count]);
-                self.unfinished += count;
-                Ok(())
-            }
+        match self.output.meanwhile(&self.stream, waiting).await? {
+            Waited::Ready(ready) => ready?,
+            Waited::Wanted => return Err(self.gives_place()),
+            Waited::HelloLate => return Err(self.hello_late()),
+            Waited::LineLate => return Err(self.line_late()),
+        }
+        match self.intake.read(&self.stream)? {
+            Read::Some => Ok(()),
+            Read::End => Err(self.heard_all().await),
+            Read::NoRoom => Err(self.no_room()),
         }
     }
 
@@ -142,12 +153,18 @@ impl Connection {
             return Ok(());
         }
         let number = self.next_call();
-        let holds = [Hello::METHOD, Open::METHOD, Attach::METHOD].contains(&call.method.as_str());
         match self.translate(number, call).await? {
             Ok(asked) => {
+                let weight = weight(&asked);
+                if weight == Weight::Large && self.output.large() >= RESULTS_PER_CONNECTION_MAX {
+                    let message = format!("{RESULTS_PER_CONNECTION_MAX} calls of this connection wait for results, and that is the limit");
+                    let hint = Some("read the answers, or open another connection".into());
+                    self.output.refuse(Some(id), ErrorObject::new(ErrorKind::Limit, message, hint));
+                    return Ok(());
+                }
                 let sent = self.output.meanwhile(&self.stream, self.inbox.send(asked)).await?;
                 sent.map_err(|_| Close::NoDriver)?;
-                self.output.expect(number, id, holds);
+                self.output.expect(number, id, weight);
             }
             Err(error) => self.output.refuse(Some(id), error),
         }
@@ -157,27 +174,13 @@ impl Connection {
     async fn translate(&mut self, number: CallId, call: Call) -> Result<Result<FromSession, ErrorObject>, Close> {
         let Call { method, params, jsonrpc: _, id: _ } = call;
         debug!(call = number.0, method = translate::known(&method).unwrap_or("(unknown)"), "called");
-        let Some(caller) = self.output.caller() else {
-            let lineage = || self.pid.map(peer::lineage).unwrap_or_default();
-            return Ok(if method == Hello::METHOD {
-                translate::hello(number, params.as_deref(), lineage)
-            } else {
-                let hint = format!("the first call of a connection is `{}`", Hello::METHOD);
-                Err(ErrorObject::new(ErrorKind::HelloFirst, "nobody has said hello on this connection", Some(hint)))
-            });
-        };
-        if method == Hello::METHOD {
-            return Ok(Err(ErrorObject::new(
-                ErrorKind::InvalidRequest,
-                "this connection has said hello already",
-                Some("open another connection to speak for somebody else".into()),
-            )));
-        }
-        if method != Launch::METHOD {
-            return Ok(translate::request(number, caller, &method, params.as_deref()));
+        let (caller, pid) = (self.output.caller(), self.pid);
+        let lineage = move || pid.map(peer::lineage).unwrap_or_default();
+        if caller.is_none() || method != Launch::METHOD {
+            return Ok(line::understand(number, caller, &method, params.as_deref(), lineage));
         }
         // A launch is large, and looks at directories, which may lie on a file system that does not answer.
-        let work = tokio::task::spawn_blocking(move || translate::request(number, caller, &method, params.as_deref()));
+        let work = tokio::task::spawn_blocking(move || line::understand(number, caller, &method, params.as_deref(), lineage));
         let done = self.output.meanwhile(&self.stream, timeout(CWD_WITHIN, work)).await?;
         Ok(match done {
             Ok(Ok(translated)) => translated,
@@ -205,7 +208,7 @@ impl Connection {
 
     /// The peer says nothing more. What it has asked is still answered, unless it is gone altogether.
     async fn heard_all(&mut self) -> Close {
-        if self.lines.has_rest() {
+        if self.intake.has_rest() {
             let hint = Some("end every line with a line feed".into());
             self.output.refuse(None, ErrorObject::new(ErrorKind::Parse, "the input ended in the middle of a line", hint));
         }
@@ -228,11 +231,52 @@ impl Connection {
         Close::TooLarge
     }
 
+    fn no_room(&mut self) -> Close {
+        let message = format!("the daemon takes in {} MiB of long lines at a time, and they are taken", LINES_BYTES_MAX >> 20);
+        let hint = Some("try again in a moment, or pass large things as files".into());
+        self.output.refuse(None, ErrorObject::new(ErrorKind::Limit, message, hint));
+        Close::NoRoom
+    }
+
+    fn line_late(&mut self) -> Close {
+        let hint = Some("write long lines without a pause, or pass large things as files".into());
+        self.output.refuse(None, ErrorObject::new(ErrorKind::Limit, "a long line was not whole in time", hint));
+        Close::LineLate
+    }
+
+    fn gives_place(&mut self) -> Close {
+        let hint = Some("connect again, and say hello at once".into());
+        self.output.refuse(None, ErrorObject::new(ErrorKind::Limit, "the daemon has no room left for peers that say nothing", hint));
+        Close::Wanted
+    }
+
     fn hello_late(&mut self) -> Close {
         let hint = Some("connect again, and say hello at once".into());
         self.output.refuse(None, ErrorObject::new(ErrorKind::HelloFirst, "no hello came in time", hint));
         Close::HelloLate
     }
+}
+
+/// What ended a wait for bytes.
+enum Waited {
+    Ready(io::Result<()>),
+    Wanted,
+    HelloLate,
+    LineLate,
+}
+
+/// How a call's answer bears on the calls after it.
+fn weight(asked: &FromSession) -> Weight {
+    let FromSession::Command { command, .. } = asked else { return Weight::Small };
+    if let Command::Result { wait, .. } = command {
+        return if *wait { Weight::Large } else { Weight::First };
+    }
+    if let Command::Launch { launch, .. } = command {
+        return if launch.foreground { Weight::Large } else { Weight::Small };
+    }
+    // Three decide as whom the next call is made. A status is large: a peer that reads none has one on its way, not hundreds.
+    let first = matches!(command, Command::Hello { .. } | Command::Open { .. } | Command::Attach { .. } | Command::Status { .. });
+    if first { Weight::First } else { Weight::Small }
 }
 
 /// Tells a peer that is gone from one that only writes no more (`printf ... | socat - UNIX:...`): both end the input, but only the

@@ -11,6 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tracing::error;
 
 /// A line that is no call.
+#[derive(Debug)]
 pub struct Unreadable {
     /// Its id, where that could be read.
     pub id: Option<u64>,
@@ -19,6 +20,9 @@ pub struct Unreadable {
 }
 
 /// Reads a line as a call.
+///
+/// # Errors
+/// What is no JSON-RPC 2.0 call.
 pub fn read_call(line: &[u8]) -> Result<Call, Unreadable> {
     let unreadable = |id, kind, message: String| Unreadable { id, error: ErrorObject::new(kind, message, None) };
     let text = std::str::from_utf8(line).map_err(|error| unreadable(None, ErrorKind::Parse, format!("the line is not UTF-8: {error}")))?;
@@ -33,15 +37,20 @@ pub fn read_call(line: &[u8]) -> Result<Call, Unreadable> {
     })
 }
 
-/// What JSON did not fit, and where. A text that was found in the wrong place is repeated only by its start.
+/// What JSON did not fit, and where. A text that was found in the wrong place is repeated only by its start, and without anything that
+/// a terminal or a log would obey.
 pub fn in_words(error: &serde_json::Error) -> String {
     const CHARS_MAX: usize = 300;
     let whole = error.to_string();
-    if whole.chars().count() <= CHARS_MAX {
-        return whole;
+    let mut words = String::new();
+    for c in whole.chars().take(CHARS_MAX) {
+        let turns_text = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || turns_text { words.extend(c.escape_unicode()) } else { words.push(c) }
     }
-    let start: String = whole.chars().take(CHARS_MAX).collect();
-    format!("{start}... at line {} column {}", error.line(), error.column())
+    if whole.chars().nth(CHARS_MAX).is_some() {
+        words.push_str(&format!("... at line {} column {}", error.line(), error.column()));
+    }
+    words
 }
 
 /// The id of a call that cannot be read otherwise.

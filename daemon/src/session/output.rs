@@ -3,7 +3,7 @@
 //! It does not know what is asked. Its buffer is bounded: while that is full nothing is taken in, and a peer that reads nothing for
 //! too long is given up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
@@ -27,6 +27,15 @@ pub enum Close {
     /// The peer said nothing that counts as a `hello` in time.
     #[error("no hello came in time")]
     HelloLate,
+    /// A stranger's place was wanted.
+    #[error("the place was wanted by somebody else")]
+    Wanted,
+    /// Too many long lines at a time.
+    #[error("there is no room for one more long line")]
+    NoRoom,
+    /// A long line did not end.
+    #[error("a long line was not whole in time")]
+    LineLate,
     /// A line was too long.
     #[error("a line was too long")]
     TooLarge,
@@ -44,10 +53,22 @@ pub enum Close {
     Socket(#[from] io::Error),
 }
 
+/// What the answer to a call means for the calls after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Nothing.
+    Small,
+    /// They are not read before it is here.
+    First,
+    /// Only a few like it may wait.
+    Large,
+}
+
 /// The speaking half.
 pub struct Output {
     outgoing: mpsc::Receiver<Outgoing>,
     calls: BTreeMap<CallId, u64>,
+    large: BTreeSet<CallId>,
     caller: Option<Caller>,
     held: Option<CallId>,
     buffer: Vec<u8>,
@@ -60,7 +81,17 @@ impl Output {
     /// Nothing is asked yet. A peer that reads nothing for `within` is given up.
     pub fn new(outgoing: mpsc::Receiver<Outgoing>, within: Duration) -> Self {
         let give_up = Instant::now();
-        Self { outgoing, calls: BTreeMap::new(), caller: None, held: None, buffer: Vec::new(), written: 0, within, give_up }
+        Self {
+            outgoing,
+            calls: BTreeMap::new(),
+            large: BTreeSet::new(),
+            caller: None,
+            held: None,
+            buffer: Vec::new(),
+            written: 0,
+            within,
+            give_up,
+        }
     }
 
     /// As whom the connection speaks.
@@ -68,12 +99,19 @@ impl Output {
         self.caller
     }
 
-    /// A call is with the driver. When it `holds`, its answer decides as whom the next one is made.
-    pub fn expect(&mut self, call: CallId, id: u64, holds: bool) {
+    /// A call is with the driver.
+    pub fn expect(&mut self, call: CallId, id: u64, weight: Weight) {
         self.calls.insert(call, id);
-        if holds {
-            self.held = Some(call);
+        match weight {
+            Weight::Small => {}
+            Weight::First => self.held = Some(call),
+            Weight::Large => drop(self.large.insert(call)),
         }
+    }
+
+    /// How many calls wait whose answers are large.
+    pub fn large(&self) -> usize {
+        self.large.len()
     }
 
     /// Whether a call of this number waits.
@@ -173,6 +211,7 @@ impl Output {
 
     fn answered(&mut self, call: CallId) -> Option<u64> {
         let id = self.calls.remove(&call);
+        self.large.remove(&call);
         if id.is_none() {
             error!(call = call.0, "a call that does not wait was answered");
         }

@@ -72,10 +72,10 @@ impl World {
         (connection, calls)
     }
 
-    /// A `status`, by which tests tell calls apart: its tree, its number, its caller.
-    async fn status(&mut self) -> (u64, CallId, Caller) {
-        let Command::Status { call, caller, tree: Some(tree), .. } = self.command().await.0 else { panic!("no status") };
-        (tree.0, call, caller)
+    /// A call by which tests tell calls apart: its cap, its number, its caller.
+    async fn asked(&mut self) -> (u64, CallId, Caller) {
+        let Command::Cap { call, caller, cap: Some(cap) } = self.command().await.0 else { panic!("no cap") };
+        (cap.into(), call, caller)
     }
 }
 
@@ -113,8 +113,8 @@ async fn answer(outgoing: &mpsc::Sender<Outgoing>, call: CallId, becomes: Option
     outgoing.send(Outgoing::Answer { call, result, becomes }).await.map_err(|_| "closed").unwrap();
 }
 
-fn status(id: u64, tree: u64) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"status","params":{{"tree":"t{tree}"}}}}"#)
+fn asking(id: u64, cap: u64) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"cap","params":{{"cap":{cap}}}}}"#)
 }
 
 #[tokio::test]
@@ -128,9 +128,9 @@ async fn lines_may_come_byte_by_byte_or_all_at_once() {
     client.bytes(b"\r\n").await;
     world.welcome(&outgoing, Caller::Operator).await;
     client.line().await;
-    client.send(&format!("\n{}\n\r\n{}", status(2, 20), status(3, 30))).await;
+    client.send(&format!("\n{}\n\r\n{}", asking(2, 20), asking(3, 30))).await;
     for tree in [20, 30] {
-        let (seen, call, caller) = world.status().await;
+        let (seen, call, caller) = world.asked().await;
         assert_eq!((seen, connection_of(call), caller), (tree, connection, Caller::Operator));
     }
 }
@@ -171,8 +171,8 @@ async fn garbage_is_refused_by_its_kind_and_the_connection_goes_on() {
     client.send(&format!(r#"{{"jsonrpc":"2.0","id":8,"method":"cap","params":{{"cap":"{}"}}}}"#, "x".repeat(1_000_000))).await;
     let message = client.refused(8, "invalid_params").await;
     assert!(message.len() < 1_000 && message.contains("column 1000009"), "{message}");
-    client.send(&status(3, 30)).await;
-    assert_eq!(world.status().await.0, 30);
+    client.send(&asking(3, 30)).await;
+    assert_eq!(world.asked().await.0, 30);
 }
 
 #[tokio::test]
@@ -185,8 +185,8 @@ async fn unknown_methods_are_named_and_unknown_fields_are_not_minded() {
     // A notification is neither obeyed nor answered.
     client.send(r#"{"jsonrpc":"2.0","method":"fly"}"#).await;
     client.send(r#"{"jsonrpc":"2.0","method":"status","params":{"tree":"t1"}}"#).await;
-    client.send(r#"{"later":[1],"jsonrpc":"2.0","id":3,"method":"status","params":{"tree":"t30","later":{"a":[]}}}"#).await;
-    assert_eq!(world.status().await.0, 30);
+    client.send(r#"{"later":[1],"jsonrpc":"2.0","id":3,"method":"cap","params":{"cap":30,"later":{"a":[]}}}"#).await;
+    assert_eq!(world.asked().await.0, 30);
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn a_line_without_end_is_given_up_at_the_limit() {
 async fn nothing_comes_before_hello_and_hello_comes_once() {
     let mut world = world(Bounds::default());
     let (mut client, _, outgoing) = world.connect().await;
-    client.send(&status(5, 50)).await;
+    client.send(&asking(5, 50)).await;
     assert!(client.refused(5, "hello_first").await.contains("`hello`"));
     client.send(r#"{"jsonrpc":"2.0","id":6,"method":"fly"}"#).await;
     client.refused(6, "hello_first").await;
@@ -238,7 +238,7 @@ async fn nothing_comes_before_hello_and_hello_comes_once() {
 async fn a_refused_hello_leaves_a_stranger() {
     let mut world = world(Bounds::default());
     let (mut client, _, outgoing) = world.connect().await;
-    client.send(&format!("{HELLO}\n{}", status(2, 20))).await;
+    client.send(&format!("{HELLO}\n{}", asking(2, 20))).await;
     let Command::Hello { call, claim: None } = world.command().await.0 else { panic!("no hello") };
     let error = ErrorObject::new(roost_proto::rpc::ErrorKind::UnknownIdentity, "no", None);
     outgoing.send(Outgoing::Refuse { call, error }).await.map_err(|_| "closed").unwrap();
@@ -253,7 +253,7 @@ async fn who_calls_is_known_before_the_next_line_is_read() {
     // All in one piece: the answers decide as whom each next call is made.
     let open = r#"{"jsonrpc":"2.0","id":2,"method":"open","params":{"request_id":"r"}}"#;
     let attach = r#"{"jsonrpc":"2.0","id":4,"method":"attach","params":{"tree":"t7"}}"#;
-    client.send(&[HELLO, open, &status(3, 30), attach, &status(5, 50)].join("\n")).await;
+    client.send(&[HELLO, open, &asking(3, 30), attach, &asking(5, 50)].join("\n")).await;
     let worker = Caller::Worker { worker: WorkerId(3), epoch: Epoch(2) };
     let Command::Hello { call, .. } = world.command().await.0 else { panic!("no hello") };
     for _ in 0..20 {
@@ -264,10 +264,10 @@ async fn who_calls_is_known_before_the_next_line_is_read() {
     let Command::Open { call, open } = world.command().await.0 else { panic!("no open") };
     assert_eq!((open.request_id.as_str(), open.settings.cap, open.ephemeral), ("r", 8, false));
     answer(&outgoing, call, Some(Caller::Root(TreeId(6)))).await;
-    assert_eq!(world.status().await.2, Caller::Root(TreeId(6)));
+    assert_eq!(world.asked().await.2, Caller::Root(TreeId(6)));
     let Command::Attach { call, tree: TreeId(7) } = world.command().await.0 else { panic!("no attach") };
     answer(&outgoing, call, Some(Caller::Root(TreeId(7)))).await;
-    assert_eq!(world.status().await.2, Caller::Root(TreeId(7)));
+    assert_eq!(world.asked().await.2, Caller::Root(TreeId(7)));
 }
 
 #[tokio::test]
@@ -287,11 +287,11 @@ async fn a_claim_carries_the_callers_ancestors() {
 async fn calls_are_answered_in_any_order_and_the_rest_is_reported() {
     let mut world = world(Bounds::default());
     let (mut client, connection, outgoing) = world.greeted().await;
-    let lines: Vec<String> = (0..4).map(|n| status(100 + n, n)).collect();
+    let lines: Vec<String> = (0..4).map(|n| asking(100 + n, n)).collect();
     client.send(&lines.join("\n")).await;
     let mut calls = Vec::new();
     for n in 0..4 {
-        let (tree, call, _) = world.status().await;
+        let (tree, call, _) = world.asked().await;
         assert_eq!((tree, connection_of(call)), (n, connection));
         calls.push(call);
     }
@@ -315,22 +315,22 @@ async fn no_more_calls_wait_than_the_limit() {
     let (mut client, _, outgoing) = world.greeted().await;
     let mut last = CallId(0);
     for n in 0..CALLS_PER_CONNECTION_MAX as u64 {
-        client.send(&status(n, n)).await;
-        last = world.status().await.1;
+        client.send(&asking(n, n)).await;
+        last = world.asked().await.1;
     }
-    client.send(&status(1_000, 0)).await;
+    client.send(&asking(1_000, 0)).await;
     client.refused(1_000, "limit").await;
     answer(&outgoing, last, None).await;
     client.line().await;
-    client.send(&status(1_001, 77)).await;
-    assert_eq!(world.status().await.0, 77);
+    client.send(&asking(1_001, 77)).await;
+    assert_eq!(world.asked().await.0, 77);
 }
 
 #[tokio::test]
 async fn a_peer_that_is_gone_in_the_middle_of_a_line_is_gone() {
     let mut world = world(Bounds::default());
     let (mut client, connection, _outgoing) = world.greeted().await;
-    client.bytes(&status(2, 20).as_bytes()[..20]).await;
+    client.bytes(&asking(2, 20).as_bytes()[..20]).await;
     drop(client);
     assert_eq!(world.gone().await, (connection, vec![]));
 }
@@ -339,9 +339,9 @@ async fn a_peer_that_is_gone_in_the_middle_of_a_line_is_gone() {
 async fn a_peer_that_only_writes_no_more_gets_its_answers() {
     let mut world = world(Bounds::default());
     let (mut client, connection, outgoing) = world.greeted().await;
-    client.bytes(format!("{}\n{}", status(2, 20), "{\"half").as_bytes()).await;
+    client.bytes(format!("{}\n{}", asking(2, 20), "{\"half").as_bytes()).await;
     client.0.get_mut().shutdown().await.unwrap();
-    let (_, call, _) = world.status().await;
+    let (_, call, _) = world.asked().await;
     client.refused(Value::Null, "parse").await;
     answer(&outgoing, call, None).await;
     assert_eq!(client.line().await["id"], 2);
@@ -350,9 +350,9 @@ async fn a_peer_that_only_writes_no_more_gets_its_answers() {
 
     // Gone altogether after that, nobody waits for its answers any more.
     let (mut client, connection, _outgoing) = world.greeted().await;
-    client.send(&status(2, 20)).await;
+    client.send(&asking(2, 20)).await;
     client.0.get_mut().shutdown().await.unwrap();
-    let (_, call, _) = world.status().await;
+    let (_, call, _) = world.asked().await;
     drop(client);
     assert_eq!(world.gone().await, (connection, vec![call]));
 }
@@ -382,8 +382,8 @@ async fn a_peer_that_reads_nothing_is_given_up_and_stalls_nobody() {
             Err(mpsc::error::TrySendError::Closed(_)) => break,
         }
         if taken % 1_000 == 500 {
-            client.send(&status(2, 20)).await;
-            let (_, call, _) = world.status().await;
+            client.send(&asking(2, 20)).await;
+            let (_, call, _) = world.asked().await;
             answer(&outgoing, call, None).await;
             assert_eq!(client.line().await["id"], 2);
             taken += 1;
@@ -399,8 +399,8 @@ async fn a_peer_that_reads_nothing_is_given_up_and_stalls_nobody() {
 async fn a_connection_that_the_driver_drops_ends_with_what_was_said() {
     let mut world = world(Bounds::default());
     let (mut client, connection, outgoing) = world.greeted().await;
-    client.send(&status(2, 20)).await;
-    let (_, call, _) = world.status().await;
+    client.send(&asking(2, 20)).await;
+    let (_, call, _) = world.asked().await;
     answer(&outgoing, call, None).await;
     drop(outgoing);
     assert_eq!(client.line().await["id"], 2);
@@ -516,6 +516,106 @@ async fn a_launch_crosses_the_socket_byte_by_byte() {
     assert_eq!(*task.env, [("A".into(), Bytes(vec![255, 61, 254]))]);
     assert_eq!((&task.env_extra[..], &task.cwd, task.umask), (&[("B".into(), "2".into())][..], &"/tmp".into(), 0o22));
     assert_eq!(task.task, "t\u{2028}x");
+}
+
+#[tokio::test]
+async fn a_peer_that_asks_for_much_has_one_large_answer_on_its_way() {
+    let mut world = world(Bounds::default());
+    let (mut client, _, outgoing) = world.greeted().await;
+    let read = |id: u64, method: &str, params: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+    client.send(&[read(1, "status", "{}"), read(2, "result", r#"{"name":"n"}"#), asking(3, 30)].join("\n")).await;
+    let Command::Status { call, .. } = world.command().await.0 else { panic!("no status") };
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert!(world.inbox.is_empty(), "a second read was passed on before the first was answered");
+    answer(&outgoing, call, None).await;
+    let Command::Result { call, .. } = world.command().await.0 else { panic!("no result") };
+    answer(&outgoing, call, None).await;
+    assert_eq!(world.asked().await.0, 30);
+    client.line().await;
+    client.line().await;
+    // Calls that wait do not stop those after them, and are counted.
+    let waiting: Vec<String> =
+        (0..=RESULTS_PER_CONNECTION_MAX as u64).map(|n| read(100 + n, "result", r#"{"name":"n","wait":true}"#)).collect();
+    client.send(&[waiting.join("\n"), asking(9, 90)].join("\n")).await;
+    let mut calls = Vec::new();
+    for _ in 0..RESULTS_PER_CONNECTION_MAX {
+        let Command::Result { call, wait: true, .. } = world.command().await.0 else { panic!("no result") };
+        calls.push(call);
+    }
+    client.refused(100 + RESULTS_PER_CONNECTION_MAX as u64, "limit").await;
+    assert_eq!(world.asked().await.0, 90);
+    answer(&outgoing, calls[3], None).await;
+    assert_eq!(client.line().await["id"], 103);
+    client.send(&waiting[0]).await;
+    assert!(matches!(world.command().await.0, Command::Result { .. }));
+}
+
+#[tokio::test]
+async fn a_stranger_gives_its_place_to_the_next_peer_and_one_with_a_name_does_not() {
+    let mut world = world(Bounds { connections: 2, ..Bounds::default() });
+    let (_known, _, _first) = world.greeted().await;
+    let (mut silent, second, _second) = world.connect().await;
+    let mut third = Client(BufReader::new(UnixStream::connect(&world.path).await.unwrap()));
+    silent.refused(Value::Null, "limit").await;
+    assert_eq!(silent.line().await, Value::Null);
+    let mut outgoing = None;
+    for _ in 0..2 {
+        match world.next().await {
+            FromSession::Connected { outgoing: there, .. } => outgoing = Some(there),
+            FromSession::Gone { connection, .. } => assert_eq!(connection, second),
+            FromSession::Command { .. } | FromSession::DaemonStatus { .. } | FromSession::Restart { .. } | FromSession::Watch { .. } => {
+                panic!("something else came")
+            }
+        }
+    }
+    let outgoing = outgoing.unwrap();
+    third.send(HELLO).await;
+    world.welcome(&outgoing, Caller::Operator).await;
+    assert_eq!(third.line().await["result"]["ok"], true);
+    // Now both have said who they are.
+    let mut fourth = Client(BufReader::new(UnixStream::connect(&world.path).await.unwrap()));
+    assert!(fourth.refused(Value::Null, "limit").await.contains('2'));
+}
+
+#[tokio::test]
+async fn long_lines_share_one_store_and_give_it_back() {
+    let mut world = world(Bounds { lines_bytes: 1 << 20, ..Bounds::default() });
+    let (mut one, first, _one) = world.greeted().await;
+    let (mut other, second, _other) = world.greeted().await;
+    let piece = vec![b' '; 700 << 10];
+    one.bytes(&piece).await;
+    // Answered only after all before it was taken in.
+    one.send(&asking(2, 20)).await;
+    assert_eq!(world.asked().await.0, 20);
+    // The line is over, its bytes are free.
+    other.bytes(&piece).await;
+    other.send(&asking(3, 30)).await;
+    assert_eq!(world.asked().await.0, 30);
+    one.bytes(&piece).await;
+    let (reading, mut writing) = other.0.into_inner().into_split();
+    let (wrote, gone) = tokio::join!(writing.write_all(&piece), world.gone());
+    assert_eq!(gone.0, second);
+    drop(wrote);
+    let mut line = String::new();
+    let mut reading = BufReader::new(reading);
+    reading.read_line(&mut line).await.unwrap();
+    assert!(line.contains("\"id\":3") || line.contains("limit"), "{line}");
+    one.send(&asking(4, 40)).await;
+    assert_eq!((world.asked().await.0, first), (40, first));
+}
+
+#[tokio::test]
+async fn a_long_line_without_end_is_given_up() {
+    let mut world = world(Bounds { line_within: Duration::from_millis(100), ..Bounds::default() });
+    let (mut client, connection, _outgoing) = world.greeted().await;
+    client.bytes(&vec![b' '; LINE_BYTES_FREE / 2]).await;
+    client.send(&asking(2, 20)).await;
+    assert_eq!(world.asked().await.0, 20);
+    client.bytes(&vec![b' '; LINE_BYTES_FREE + 1]).await;
+    client.refused(Value::Null, "limit").await;
+    assert_eq!(world.gone().await.0, connection);
 }
 
 fn some_progress() -> Progress {

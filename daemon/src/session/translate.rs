@@ -34,6 +34,9 @@ pub use answers::{Answer, Files, Outputs, progress, refusal, reply, wake};
 /// The oldest protocol version that this build speaks.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
 
+/// Most names of one call.
+const NAMES_MAX: usize = 10_000;
+
 /// The method of this name, if there is one: what is logged of a name that a peer has made up is nothing.
 pub fn known(method: &str) -> Option<&'static str> {
     METHODS.iter().find(|known| **known == method).copied()
@@ -95,6 +98,7 @@ pub fn request(call: CallId, caller: Caller, method: &str, params: Option<&RawVa
         Launch::METHOD => launch::launch(call, caller, read(method, params)?)?,
         Wait::METHOD => {
             let Wait { request_id, names, any, timeout_ms } = read(method, params)?;
+            not_many(&names)?;
             command(Command::Wait { call, caller, request_id, names, any, timeout_ms })
         }
         ReadResult::METHOD => {
@@ -107,6 +111,7 @@ pub fn request(call: CallId, caller: Caller, method: &str, params: Option<&RawVa
         }
         Stop::METHOD => {
             let Stop { names, no_wait } = read(method, params)?;
+            not_many(&names)?;
             command(Command::Stop { call, caller, names, no_wait })
         }
         Interrupt::METHOD => {
@@ -219,6 +224,15 @@ fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> R
     })
 }
 
+/// A list of names is kept as long as its call waits, and in the journal after it.
+fn not_many(names: &[String]) -> Result<(), ErrorObject> {
+    if names.len() <= NAMES_MAX {
+        return Ok(());
+    }
+    let message = format!("{} names in one call, and the limit is {NAMES_MAX}", names.len());
+    Err(ErrorObject::new(ErrorKind::Limit, message, Some("split them into several calls, or name none to wait for all".into())))
+}
+
 fn unknown_method(method: &str) -> ErrorObject {
     let shown: String = method.chars().take(60).collect();
     let hint = format!("the methods are {}", METHODS.join(", "));
@@ -281,6 +295,15 @@ mod tests {
         assert_eq!(digest_of(b"").0, 0xe3b0_c442_98fc_1c14_9afb_f4c8_996f_b924);
         let large = format!(r#"{{"context":"{}"}}"#, "x".repeat(CONTEXT_BYTES_MAX + 1));
         assert!(asked("park", &large).is_err_and(|error| error.data.kind == ErrorKind::BadValue));
+    }
+
+    #[test]
+    fn lists_of_names_are_bounded() {
+        for (method, rest) in [("wait", r#""request_id":"r","#), ("stop", "")] {
+            let of = |names: usize| asked(method, &format!(r#"{{{rest}"names":[{}]}}"#, vec!["\"a\""; names].join(",")));
+            assert!(of(NAMES_MAX).is_ok());
+            assert!(of(NAMES_MAX + 1).is_err_and(|error| error.data.kind == ErrorKind::Limit), "{method}");
+        }
     }
 
     #[test]

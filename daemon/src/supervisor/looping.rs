@@ -183,7 +183,9 @@ impl<'a> Supervisor<'a> {
         if self.was_ready || times < BROKER_BOOTS_MAX {
             return Ok(());
         }
-        Err(SupervisorError::BrokerNeverReady { times, last: last.into() })
+        // Its own words, where there are any: they name the file, and whoever waits for us sees no log.
+        let last = self.announcer.last_error().map_or_else(|| last.to_owned(), |error| format!("{last}: {error}"));
+        Err(SupervisorError::BrokerNeverReady { times, last })
     }
 
     fn terminate(&mut self, now: Instant) {

@@ -1,11 +1,12 @@
 //! A small generator of numbers (splitmix64). The same seed gives the same numbers, here and everywhere.
 
+/// The generator.
 #[derive(Debug, Clone)]
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
     /// A generator that depends on the seed and a name, and on nothing that happened before.
-    pub(crate) fn of(seed: u64, name: &str) -> Self {
+    pub fn of(seed: u64, name: &str) -> Self {
         let start = seed ^ 0xcbf2_9ce4_8422_2325;
         Self(name.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
     }
@@ -18,7 +19,7 @@ impl Rng {
     }
 
     /// A number below this one, which is not 0.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 

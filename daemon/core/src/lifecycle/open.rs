@@ -98,9 +98,9 @@ pub fn active_workers(state: &State, tree: TreeId) -> Vec<roost_proto::id::Worke
 }
 
 /// Drops what retention does not keep any longer: closed trees by age, then by the number of workers that they hold.
-pub fn forget_old(step: &mut Step<'_>) {
+pub fn forget_old(step: &mut Step<'_>, closed_workers_max: usize) {
     while let Some((closed, tree)) = step.state.closed.first().copied() {
-        let old = closed + limits::RETENTION_MS <= step.now.mono || step.state.closed_workers > limits::CLOSED_WORKERS_MAX;
+        let old = closed + limits::RETENTION_MS <= step.now.mono || step.state.closed_workers > closed_workers_max;
         let settled = step.state.trees.get(&tree).is_some_and(|tree| !tree.is_active());
         if !old || !settled || step.fault.is_some() {
             return;

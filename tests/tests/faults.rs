@@ -1,0 +1,22 @@
+//! Faults of the machine and of the processes around the daemon: full disks, damaged files, no descriptors, no processes, stopped
+//! processes, workers that misbehave. Each on a private daemon; waits are events, and what needs root says so where it is not.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+#[path = "faults/clock.rs"]
+mod clock;
+#[path = "faults/damage.rs"]
+mod damage;
+#[path = "faults/descriptors.rs"]
+mod descriptors;
+#[path = "faults/forks.rs"]
+mod forks;
+#[path = "faults/log.rs"]
+mod log;
+#[path = "faults/space.rs"]
+mod space;
+#[path = "faults/stopped.rs"]
+mod stopped;
+#[path = "faults/workers.rs"]
+mod workers;
