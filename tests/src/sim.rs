@@ -15,10 +15,12 @@
 mod act;
 mod check;
 pub mod explore;
+mod impostor;
 mod journal;
 mod kernel;
 mod model;
 mod plan;
+mod presence;
 pub mod recovery;
 pub mod rng;
 pub mod run;

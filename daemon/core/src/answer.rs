@@ -28,7 +28,8 @@ pub fn answer(step: &mut Step<'_>, call: CallId, pending: Pending) {
             step.reply(call, Reply::Receipt { job, tasks, ends: Vec::new() });
         }
         Want::Results(job) => results(step, call, job, pending.asker),
-        Want::Ends { request_id, workers, any: _ } => ends(step, call, pending.asker, request_id, &workers, timed_out),
+        Want::Ends { workers, any, told: Some(told), .. } => told_again(step, call, &workers, &told, any),
+        Want::Ends { request_id, workers, any: _, told: None } => ends(step, call, pending.asker, request_id, &workers, timed_out),
         Want::Result(worker) => answer_result(step, call, worker, pending.asker, timed_out),
         Want::Stopped(names) => {
             // The call remembers who had ended before; the reply says whom the stop ended.
@@ -80,5 +81,14 @@ fn ends(step: &mut Step<'_>, call: CallId, asker: Option<(TreeId, Owner)>, reque
         consume(step, tree, owner, Some(request_id), &ended);
     }
     let ends = ended.iter().filter_map(|worker| end_of(step.state, *worker)).collect();
+    step.reply(call, Reply::Ends { ends, pending, timed_out });
+}
+
+/// The first answer once more: whoever has ended since then is told of by another call, or by its announcement.
+fn told_again(step: &mut Step<'_>, call: CallId, workers: &[WorkerId], told: &[WorkerId], any: bool) {
+    let others = workers.iter().filter(|worker| !told.contains(worker)).filter_map(|worker| step.state.workers.get(worker));
+    let pending: Vec<String> = others.map(|worker| worker.name.to_string()).collect();
+    let ends = told.iter().filter_map(|worker| end_of(step.state, *worker)).collect();
+    let timed_out = !any && !pending.is_empty();
     step.reply(call, Reply::Ends { ends, pending, timed_out });
 }

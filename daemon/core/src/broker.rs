@@ -17,7 +17,7 @@ mod turn;
 
 use std::collections::BTreeMap;
 
-use roost_proto::id::TreeId;
+use roost_proto::id::{TreeId, WorkerId};
 
 use crate::calls::Calls;
 use crate::command::Command;
@@ -99,7 +99,7 @@ impl Broker {
     /// When `Tick` must be sent at the latest, if nothing else comes before.
     pub fn next_deadline(&self) -> Option<Mono> {
         let after = self.ticked;
-        let timers = self.state.timers.iter().map(|(at, _)| *at).find(|at| *at > after);
+        let timers = self.state.timers.range((after + 1, WorkerId(0))..).next().map(|(at, _)| *at);
         let early = self.state.open_trees().filter_map(|tree| schedule::next_early_wake(&self.state, tree)).filter(|at| *at > after);
         let retention = self.state.closed.first().map(|(closed, _)| *closed + RETENTION_MS).filter(|at| *at > after);
         let absent = self.roots.values().filter(|root| root.connections == 0).map(|root| root.since + REATTACH_MS).filter(|at| *at > after);
@@ -110,6 +110,7 @@ impl Broker {
     pub fn step(&mut self, now: Now, command: Command) -> Result<Outcome, IllegalEvent> {
         let mut step = Step::new(now, &mut self.state);
         let mut calls = std::mem::take(&mut self.calls);
+        let since = self.ticked;
         let mut turn = Turn { step: &mut step, calls: &mut calls, rules: &mut self.rules, roots: &mut self.roots };
         if matches!(command, Command::Reconcile { .. }) {
             self.reattach_until = Some(now.mono + REATTACH_MS);
@@ -119,7 +120,7 @@ impl Broker {
             self.reattach_until = None;
             turn.give_up_on_lost_waits();
         }
-        turn.pass_time();
+        turn.pass_time(since);
         turn.settle();
         self.ticked = self.ticked.max(now.mono);
         let Step { records, effects, fault, .. } = step;

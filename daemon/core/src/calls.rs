@@ -1,105 +1,21 @@
 //! Calls that wait for something to happen. They live as long as their connection and are not in the journal: a client that
 //! lost its broker sends them again, with the same request id.
 
+mod pending;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use roost_proto::id::{JobId, TreeId, WorkerId};
+use roost_proto::id::{TreeId, WorkerId};
 
-use crate::command::{CallId, Claim};
+use crate::command::CallId;
 use crate::event::Owner;
 use crate::rejection::Rejection;
 use crate::time::Mono;
 
+pub use pending::{Over, Pending, Want};
+
 /// Who asks, when it is somebody of a tree.
 pub type Asker = (TreeId, Owner);
-
-/// A call that waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
-    /// Who asks; `None` for an operator.
-    pub asker: Option<Asker>,
-    /// What it is answered with.
-    pub want: Want,
-    /// Workers whose end it still waits for.
-    pub awaited: BTreeSet<WorkerId>,
-    /// When it gives up.
-    pub deadline: Option<Mono>,
-    /// Set once it is to be answered.
-    pub over: Option<Over>,
-}
-
-/// What a waiting call is answered with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Want {
-    /// Who the caller is, once its process is known.
-    Welcome(Box<Claim>),
-    /// A receipt, as soon as the step has placed the job.
-    Receipt(JobId),
-    /// A receipt and the results.
-    Results(JobId),
-    /// The ends of these workers.
-    Ends {
-        /// The call's id, for a repeat.
-        request_id: String,
-        /// The workers, in the order asked.
-        workers: Vec<WorkerId>,
-        /// At the first.
-        any: bool,
-    },
-    /// The result of this worker.
-    Result(WorkerId),
-    /// What a stop did: name, and whether it had ended before.
-    Stopped(Vec<(String, bool)>),
-    /// What an interrupt did.
-    Interrupted {
-        /// How many were active.
-        stopped: u32,
-        /// New generation.
-        generation: u64,
-    },
-    /// A tree is closed.
-    Closed {
-        /// Which.
-        tree: TreeId,
-        /// How many were stopped.
-        stopped: u32,
-    },
-    /// No process is live.
-    Drained {
-        /// How many were ended for it.
-        stopped: u32,
-    },
-}
-
-/// Why a waiting call is answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Over {
-    /// What it waited for is there.
-    Done,
-    /// Its time is over.
-    TimedOut,
-    /// It cannot be.
-    Refused(Rejection),
-}
-
-impl Want {
-    /// Whether the asking worker waits for descendants: then its slot may be needed elsewhere.
-    pub fn blocks(&self) -> bool {
-        match self {
-            Self::Results(_) | Self::Ends { .. } | Self::Result(_) => true,
-            Self::Welcome(_)
-            | Self::Receipt(_)
-            | Self::Stopped(_)
-            | Self::Interrupted { .. }
-            | Self::Closed { .. }
-            | Self::Drained { .. } => false,
-        }
-    }
-
-    fn at_first(&self) -> bool {
-        matches!(self, Self::Ends { any: true, .. })
-    }
-}
 
 /// All waiting calls.
 #[derive(Debug, Clone, Default)]
@@ -109,6 +25,8 @@ pub struct Calls {
     by_asker: BTreeMap<Asker, BTreeSet<CallId>>,
     deadlines: BTreeSet<(Mono, CallId)>,
     over: BTreeSet<CallId>,
+    /// Those of them whose askers have no slot: they are looked at again when their asker has one.
+    held: BTreeMap<Asker, BTreeSet<CallId>>,
     /// Askers with a call that came, went or is over since they were last looked at.
     stirred: BTreeSet<Asker>,
     /// Hellos of processes whose start the supervisor has not reported yet.
@@ -190,9 +108,19 @@ impl Calls {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// The calls that are over and wait for their answer.
-    pub fn over(&self) -> Vec<CallId> {
-        self.over.iter().copied().collect()
+    /// The calls that are over and wait for their answer, those that are held back excepted.
+    pub fn take_over(&mut self) -> BTreeSet<CallId> {
+        std::mem::take(&mut self.over)
+    }
+
+    /// This call is over, and its asker must have a slot before it is answered.
+    pub fn hold(&mut self, asker: Asker, call: CallId) {
+        self.held.entry(asker).or_default().insert(call);
+    }
+
+    /// This asker has a slot: its calls that are over may be answered.
+    pub fn release(&mut self, asker: Asker) {
+        self.over.extend(self.held.remove(&asker).unwrap_or_default());
     }
 
     /// A call.
@@ -259,6 +187,7 @@ impl Calls {
         }
         if let Some(asker) = pending.asker {
             forget(&mut self.by_asker, &asker, call);
+            forget(&mut self.held, &asker, call);
             self.stirred.insert(asker);
         }
         if let Want::Welcome(claim) = &pending.want

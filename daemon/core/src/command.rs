@@ -188,7 +188,7 @@ pub enum Command {
     ParkDecline {
         /// Which incarnation.
         incarnation: Incarnation,
-        /// Do not ask again for so long.
+        /// Do not ask again for so long; what is beyond the bound counts as the bound.
         not_before_ms: u64,
     },
     /// A worker that speaks the protocol has taken in what it was owed.

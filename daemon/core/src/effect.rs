@@ -227,6 +227,6 @@ pub struct Placed {
     pub execution: ExecutionId,
     /// `None`: started at once; else its place from 1.
     pub place: Option<u32>,
-    /// Why it waits.
+    /// Why it waits, as of the answer: a repeat of the launch has its first place and the reason of its own moment.
     pub reason: Option<String>,
 }

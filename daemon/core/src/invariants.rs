@@ -62,6 +62,9 @@ pub fn check(state: &State) -> Result<(), Broken> {
         if active.get(&(tree.id, Owner::Root)).copied().unwrap_or(0) != tree.active_children {
             return Err(format!("{}: the root's active children are miscounted", tree.id));
         }
+        if tree.children.len() != tree.active_children as usize {
+            return Err(format!("{}: the root has other children than are counted", tree.id));
+        }
         if !tree.settings.adopt_orphans {
             let taken = reserved.get(&(tree.id, Owner::Root)).copied().unwrap_or(0);
             if tree.ledger.limit() != tree.ledger.remaining() + taken {
@@ -73,6 +76,9 @@ pub fn check(state: &State) -> Result<(), Broken> {
         let key = (worker.tree, Owner::Worker(worker.id));
         if active.get(&key).copied().unwrap_or(0) != worker.active_children {
             return Err(format!("{}: its active children are miscounted", worker.id));
+        }
+        if worker.children.len() != worker.active_children as usize {
+            return Err(format!("{}: it has other children than are counted", worker.id));
         }
         let adopts = state.trees.get(&worker.tree).is_some_and(|tree| tree.settings.adopt_orphans);
         let taken = reserved.get(&key).copied().unwrap_or(0);

@@ -24,6 +24,8 @@ pub const WAKE_BYPASS: u64 = 32;
 pub const EARLY_WAKE_DWELL_MS: u64 = 250;
 /// How long a worker may take to answer a park request, in milliseconds.
 pub const PARK_DEADLINE_MS: u64 = 10_000;
+/// The longest time for which a worker that declines to park is left alone, in milliseconds: it must not keep a slot for ever.
+pub const PARK_DECLINE_MS_MAX: u64 = 60_000;
 /// How long a worker that did not park in time is left alone, in milliseconds.
 pub const PARK_AGAIN_MS: u64 = 5_000;
 /// Further tries of a start that failed for want of something that may come back, or of a wake.

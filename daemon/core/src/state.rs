@@ -86,9 +86,9 @@ pub struct Lead<'a> {
     pub outbox: &'a Outbox,
     /// Its last waits.
     pub answered: &'a Answered,
-    /// Its children.
-    pub children: &'a [WorkerId],
-    /// How many of them have not ended.
+    /// Its children that have not ended.
+    pub children: &'a BTreeSet<WorkerId>,
+    /// How many they are.
     pub active_children: u32,
     /// How deep its children are.
     pub child_depth: u32,

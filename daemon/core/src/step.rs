@@ -29,6 +29,8 @@ pub struct Step<'a> {
     pub ended: Vec<WorkerId>,
     /// Workers whose process has parked or ended, and what their waiting calls are refused with.
     pub left: Vec<(WorkerId, Rejection)>,
+    /// Workers that may have been blocked and are not: their calls that are over may be answered.
+    pub unblocked: Vec<WorkerId>,
     /// Workers that settled and may be owed something.
     pub settled: Vec<WorkerId>,
     /// Workers whose process started and whose early callers have not been told.
@@ -51,6 +53,7 @@ impl<'a> Step<'a> {
             touched: BTreeSet::new(),
             ended: Vec::new(),
             left: Vec::new(),
+            unblocked: Vec::new(),
             settled: Vec::new(),
             started: Vec::new(),
             fault: None,
@@ -79,6 +82,8 @@ impl<'a> Step<'a> {
             self.started.push(*worker);
         } else if let Event::Settled { worker, .. } = event {
             self.settled.push(*worker);
+        } else if let Event::SlotTaken { worker, .. } | Event::SlotRetaken { worker } | Event::WaitOver { worker } = event {
+            self.unblocked.push(*worker);
         } else if let Event::Parked { worker, .. } = event {
             self.left.push((*worker, Rejection::Parked));
         } else if let Event::MainExited { worker, .. } | Event::SlotFreed { worker, .. } = event

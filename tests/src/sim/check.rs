@@ -37,7 +37,8 @@ pub(crate) fn step(world: &World, outcome: &Stepped, before: &BTreeMap<TreeId, u
     for effect in &outcome.effects {
         let Effect::Refuse { call, rejection } = effect else { continue };
         // In a moment in which everything due was done before, a refusal is all that a refused command comes to.
-        let own = !matches!(rejection, Rejection::Deadlock | Rejection::StaleEpoch { .. } | Rejection::Parked | Rejection::UnknownIdentity);
+        let of_others = matches!(rejection, Rejection::Deadlock | Rejection::Draining | Rejection::StillRunning { .. });
+        let own = !of_others && !matches!(rejection, Rejection::StaleEpoch { .. } | Rejection::Parked | Rejection::UnknownIdentity);
         if own && same_moment && !outcome.records.is_empty() {
             return Err(format!("a command was refused ({rejection}) and recorded {:?}", outcome.records));
         }
@@ -185,6 +186,9 @@ pub(crate) fn refusal(world: &World, who: Who, call: &Call, rejection: &Rejectio
 
 /// An answer on its way to its client: after a stop's no process of the subtree lives (I13).
 pub(crate) fn reply(world: &World, call: CallId, reply: &Reply) -> Checked {
+    if let Reply::Receipt { tasks, .. } = reply {
+        world.model.places(tasks)?;
+    }
     let Some(who) = world.calling.get(&call.0) else { return Ok(()) };
     let Some(tree) = world.script(*who).and_then(|script| script.tree) else { return Ok(()) };
     let state = world.journal.replica();

@@ -131,10 +131,15 @@ fn settle(world: &mut World) -> Checked {
             | Action::Deadline
             | Action::Pass(_)
             | Action::CrashBroker { .. }
+            | Action::CrashAfterCommit
             | Action::CrashSupervisor
             | Action::Die(_)
             | Action::Emptied(_)
             | Action::Abandon(_)
+            | Action::Impostor(..)
+            | Action::Desert(_)
+            | Action::ComeBack(_)
+            | Action::Drain(_)
             | Action::Resume(_) => false,
         };
         let Some(action) = actions.iter().find(inner).copied() else { return Ok(()) };

@@ -2,10 +2,11 @@
 //!
 //! It shares no code with the core's state, so that a fault of the one shows against the other.
 
+mod queue;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use roost_core::event::{Event, Grant, Owner, Record};
-use roost_core::limits::WAKE_BYPASS;
 use roost_core::state::State;
 use roost_proto::id::{Epoch, TreeId, WorkerId};
 use roost_proto::outcome::{Failure, Outcome};
@@ -23,9 +24,19 @@ pub(crate) struct Known {
     epoch: Epoch,
     started: bool,
     parked: bool,
+    /// It holds a slot.
+    slot: bool,
+    /// Its start failed and is tried again: there is no process.
+    deferred: bool,
+    /// It is being ended.
+    stopping: bool,
     pub(crate) outcome: Option<Outcome>,
-    /// Starts of its tree when it became ready for a final wake.
+    /// It is ready to have a slot back; how many starts went before it while its group had room.
     ready: Option<u64>,
+    /// Its place in the queue when it was accepted.
+    place: usize,
+    /// It got its slot in the step that accepted it.
+    at_once: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -33,8 +44,10 @@ pub(crate) struct Model {
     pub(crate) workers: BTreeMap<WorkerId, Known>,
     /// Limit and what was reserved from it.
     ledgers: BTreeMap<(TreeId, Owner), (u64, u64)>,
-    starts: BTreeMap<TreeId, u64>,
-    grouped: BTreeSet<TreeId>,
+    /// The caps of the groups of each tree.
+    groups: BTreeMap<TreeId, Vec<u32>>,
+    /// Trees in which orphans are adopted.
+    adopting: BTreeSet<TreeId>,
 }
 
 impl Model {
@@ -70,18 +83,26 @@ impl Model {
         match &record.event {
             Event::TreeOpened(opened) => {
                 self.ledgers.insert((opened.tree, Owner::Root), (opened.settings.budget, 0));
-                if !opened.settings.group_caps.is_empty() {
-                    self.grouped.insert(opened.tree);
+                if opened.settings.adopt_orphans {
+                    self.adopting.insert(opened.tree);
                 }
+                self.groups.insert(opened.tree, opened.settings.group_caps.iter().map(|(_, cap)| *cap).collect());
             }
             Event::JobAccepted(job) => {
+                if let Owner::Worker(lead) = job.owner
+                    && self.worker(lead)?.stopping
+                {
+                    return Err(format!("{lead} launches while it is being stopped (I13)"));
+                }
                 let cost: u64 = job.tasks.iter().map(|task| 1 + task.allowance).sum();
                 let (limit, reserved) = self.ledgers.entry((job.tree, job.owner)).or_default();
                 *reserved += cost;
                 if reserved > limit {
                     return Err(format!("{:?} has reserved more than its budget (I11)", job.owner));
                 }
-                for task in &job.tasks {
+                let waits = |known: &&Known| known.tree == job.tree && !known.started && known.outcome.is_none();
+                let queued = self.workers.values().filter(waits).count();
+                for (place, task) in (queued + 1..).zip(&job.tasks) {
                     self.ledgers.insert((job.tree, Owner::Worker(task.worker)), (task.allowance, 0));
                     let known = Known {
                         name: task.name.clone(),
@@ -92,31 +113,59 @@ impl Model {
                         epoch: Epoch(0),
                         started: false,
                         parked: false,
+                        slot: false,
+                        deferred: false,
+                        stopping: false,
                         outcome: None,
                         ready: None,
+                        place,
+                        at_once: false,
                     };
                     self.workers.insert(task.worker, known);
                 }
             }
-            Event::SlotTaken { worker, epoch, grant, .. } => self.granted(*worker, *epoch, *grant)?,
-            Event::StartRetried { worker, epoch } => self.worker(*worker)?.epoch = *epoch,
-            Event::Parked { worker, .. } => self.worker(*worker)?.parked = true,
-            Event::SlotFreed { worker, .. } => self.note_ready(Owner::Worker(*worker)),
+            Event::SlotTaken { worker, epoch, grant, at_once } => {
+                self.granted(*worker, *epoch, *grant)?;
+                self.worker(*worker)?.at_once |= *at_once;
+            }
+            Event::WaitOver { worker } => {
+                let known = self.worker(*worker)?;
+                known.ready = (!known.slot).then_some(0);
+            }
+            Event::StartDeferred { worker, .. } => self.worker(*worker)?.deferred = true,
+            Event::StartRetried { worker, epoch } => {
+                let known = self.worker(*worker)?;
+                known.epoch = *epoch;
+                known.deferred = false;
+            }
+            Event::SlotLent { worker } => self.worker(*worker)?.slot = false,
+            Event::SlotRetaken { worker } => {
+                let known = self.worker(*worker)?;
+                known.slot = true;
+                known.ready = None;
+            }
+            Event::StopAsked { worker, .. } => self.stop_asked(*worker)?,
+            Event::Parked { worker, .. } => {
+                let known = self.worker(*worker)?;
+                if known.stopping {
+                    return Err(format!("{worker} parks after it was stopped (I13)"));
+                }
+                known.parked = true;
+            }
+            Event::SlotFreed { worker, .. } => {
+                self.worker(*worker)?.slot = false;
+                self.note_ready(Owner::Worker(*worker));
+            }
             Event::Reowned { worker, owner } => self.worker(*worker)?.owner = *owner,
             Event::Ended { worker, outcome } => self.ended(*worker, outcome)?,
             Event::ProcessStarted { .. }
-            | Event::StartDeferred { .. }
             | Event::Blocked { .. }
-            | Event::SlotLent { .. }
-            | Event::WaitOver { .. }
-            | Event::SlotRetaken { .. }
             | Event::Settled { .. }
             | Event::Resumed { .. }
             | Event::Delivered { .. }
             | Event::ParkAsked { .. }
             | Event::ParkCancelled { .. }
             | Event::MainExited { .. }
-            | Event::StopAsked { .. }
             | Event::KillSent { .. }
             | Event::Finishing { .. }
             | Event::Consumed { .. }
@@ -130,18 +179,22 @@ impl Model {
     }
 
     fn granted(&mut self, worker: WorkerId, epoch: Epoch, grant: Grant) -> Checked {
-        let starts = self.workers.get(&worker).and_then(|known| self.starts.get(&known.tree)).copied().unwrap_or(0);
+        if grant == Grant::Start {
+            self.passes_over(worker)?;
+        }
         let known = self.worker(worker)?;
         let (tree, group) = (known.tree, known.group);
-        if known.outcome.is_some() {
-            return Err(format!("{worker} has ended and is granted a slot (I6, I13)"));
+        if known.outcome.is_some() || (known.stopping && grant != Grant::Return) {
+            return Err(format!("{worker} has ended, or is being stopped, and is granted a slot (I6, I13)"));
         }
+        known.slot = true;
+        known.deferred = false;
         if grant != Grant::Return && epoch.0 != known.epoch.0 + 1 {
             return Err(format!("{worker}: incarnation {epoch} follows on {} (I5)", known.epoch));
         }
         known.epoch = epoch;
         known.parked = false;
-        let ready = known.ready.take();
+        known.ready = None;
         match grant {
             Grant::Start => {
                 known.started = true;
@@ -151,14 +204,8 @@ impl Model {
                 if let Some((first, _)) = self.workers.iter().find(earlier) {
                     return Err(format!("{worker} starts before {first}, who queued earlier (I4)"));
                 }
-                *self.starts.entry(tree).or_default() += 1;
             }
-            Grant::FinalWake => {
-                if ready.is_some_and(|ready| starts - ready > WAKE_BYPASS) && !self.grouped.contains(&tree) {
-                    return Err(format!("{worker} was passed over by {} starts (I9)", starts - ready.unwrap_or(0)));
-                }
-            }
-            Grant::EarlyWake | Grant::Return => {}
+            Grant::FinalWake | Grant::EarlyWake | Grant::Return => {}
         }
         Ok(())
     }
@@ -178,12 +225,22 @@ impl Model {
         Ok(())
     }
 
+    /// A worker is being ended. That everything below it is as well is looked at in [`Model::compare`], when the step is whole.
+    fn stop_asked(&mut self, worker: WorkerId) -> Checked {
+        let known = self.worker(worker)?;
+        known.stopping = true;
+        if known.deferred {
+            known.slot = false;
+        }
+        Ok(())
+    }
+
     /// A parked worker without active children has been ready since now.
     fn note_ready(&mut self, owner: Owner) {
         let Owner::Worker(lead) = owner else { return };
         let active = self.workers.values().any(|other| other.owner == owner && other.outcome.is_none());
         if let Some(known) = self.workers.get_mut(&lead).filter(|known| known.parked && !active) {
-            known.ready = Some(self.starts.get(&known.tree).copied().unwrap_or(0));
+            known.ready = Some(0);
         }
     }
 
@@ -198,6 +255,17 @@ impl Model {
         }
         for (id, known) in &self.workers {
             let Some(worker) = state.workers.get(id) else { continue };
+            if worker.slot != known.slot {
+                return Err(format!("{id} holds a slot otherwise than recorded (I2): {:?}", worker.phase));
+            }
+            if let Owner::Worker(lead) = known.owner
+                && known.outcome.is_none()
+                && !known.stopping
+                && self.workers.get(&lead).is_some_and(|lead| lead.stopping && lead.outcome.is_none())
+                && !self.adopting.contains(&known.tree)
+            {
+                return Err(format!("{id} goes on while its lead {lead} is being stopped (I13)"));
+            }
             if worker.owner != known.owner || worker.has_ended() != known.outcome.is_some() {
                 return Err(format!("{id} is owned or ended otherwise than recorded (I6, I12)"));
             }

@@ -47,7 +47,11 @@ pub(crate) fn world_of(seed: u64, tidy: bool) -> Checked<World> {
     let trees = if rng.chance(250) { 2 } else { 1 };
     let settings = (0..trees).map(|_| settings_of(&mut rng)).collect();
     let cap_of_all = rng.chance(250).then(|| 1 + u32::try_from(rng.below(3)).unwrap_or(0));
-    World::new(plan, settings, cap_of_all)
+    let mut world = World::new(plan, settings, cap_of_all)?;
+    for index in 0..trees {
+        world.presences[index].ephemeral = !tidy && rng.chance(500);
+    }
+    Ok(world)
 }
 
 /// Runs a seed. An error says what did not hold.
@@ -76,6 +80,10 @@ pub(crate) fn finish(world: &mut World, rng: &mut Rng) -> Checked {
         if world.is_over() {
             for index in 0..world.roots.len() {
                 check::knows_all(world, Who::Root(index))?;
+            }
+            world.all_leave()?;
+            while world.is_ahead() {
+                world.perform(Action::Commit)?;
             }
             return world.journal.replay();
         }
@@ -112,9 +120,26 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
         return None;
     }
     let living: Vec<_> = world.living().into_iter().collect();
-    match rng.below(10) {
+    // A commit whose effects are lost, and orders to the supervisor that are, say most about recovery.
+    if world.is_ahead() && rng.chance(300) {
+        return Some(Action::CrashAfterCommit);
+    }
+    if !world.supervisor.orders.is_empty() && rng.chance(300) {
+        return Some(Action::CrashSupervisor);
+    }
+    match rng.below(17) {
         0..4 => Some(Action::CrashBroker { answers_arrive: rng.chance(500) }),
         4 => Some(Action::CrashSupervisor),
+        13 | 15 | 16 => {
+            let index = rng.index(world.roots.len());
+            let may = world.presences[index].ephemeral && !world.presences[index].deserted && world.roots[index].tree.is_some();
+            may.then_some(Action::Desert(index))
+        }
+        14 => Some(Action::Drain(rng.below(3_000))),
+        10..13 if !living.is_empty() => {
+            let kind = u8::try_from(rng.below(u64::from(super::impostor::KINDS))).unwrap_or(0);
+            Some(Action::Impostor(living[rng.index(living.len())], kind))
+        }
         5..7 if !living.is_empty() => Some(Action::Die(living[rng.index(living.len())])),
         _ => {
             let waits = |who: &Who| {

@@ -144,6 +144,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) claim: Option<Claim>,
     /// For a tree to open.
     pub(crate) tree: TreeId,
+    pub(crate) ephemeral: bool,
 }
 
 pub(crate) fn token_of(seed: u64) -> Token {
@@ -163,8 +164,8 @@ impl Asking<'_> {
                     tree: self.tree,
                     token: token_of(self.tree.0),
                     request_id: self.script.name.clone(),
-                    key: None,
-                    ephemeral: false,
+                    key: self.ephemeral.then(|| format!("key of {}", self.script.name)),
+                    ephemeral: self.ephemeral,
                     settings: self.settings.clone(),
                 }),
             },

@@ -1,22 +1,24 @@
 //! The pieces together: what may happen next, and its happening. Every action is followed by the checks.
 
+mod link;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use roost_core::broker::Broker;
 use roost_core::command::{CallId, Caller, Command};
-use roost_core::effect::{Effect, Reply, Spawn};
-use roost_core::event::Settings;
+use roost_core::effect::{Effect, Reply};
+use roost_core::event::{Event, Record, Settings};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Incarnation, TreeId};
-use roost_proto::link::{ExitStatus, Signal};
+use roost_proto::link::ExitStatus;
 
 use super::journal::Journal;
-use super::kernel::{Mail, Order, Proc, Supervisor};
+use super::kernel::{Proc, Supervisor};
 use super::model::Model;
-use super::plan::{Fate, Gather, Op, Plan};
-use super::rng::Rng;
+use super::plan::Plan;
+use super::presence::Presence;
 use super::script::{Mode, Progress, Script, Who};
 use super::{Checked, check};
 
@@ -39,6 +41,8 @@ pub(crate) enum Action {
     Pass(u64),
     /// The broker dies; answers under way arrive or do not.
     CrashBroker { answers_arrive: bool },
+    /// The broker dies when what its steps recorded is on disk and nobody has heard of it.
+    CrashAfterCommit,
     /// The supervisor dies, and the broker with it.
     CrashSupervisor,
     /// A process dies by itself.
@@ -47,6 +51,14 @@ pub(crate) enum Action {
     Emptied(Incarnation),
     /// A client gives up its call and goes on.
     Abandon(Who),
+    /// Somebody claims to be this process, in one of several ways.
+    Impostor(Incarnation, u8),
+    /// A root leaves.
+    Desert(usize),
+    /// It comes back.
+    ComeBack(usize),
+    /// The daemon is told to leave, within so many milliseconds.
+    Drain(u64),
     /// Somebody resumes a paused tree.
     Resume(TreeId),
 }
@@ -79,6 +91,10 @@ pub(crate) struct World {
     /// Number calls per caller, so that the order of callers leaves no trace in the state.
     pub(crate) calls_by_caller: bool,
     pub(crate) calling: BTreeMap<u64, Who>,
+    /// Where the roots are.
+    pub(crate) presences: Vec<Presence>,
+    /// The broker has said that the daemon may leave.
+    pub(crate) leaving: bool,
     pids: u32,
     cap_of_all: Option<u32>,
     last_step: Option<u64>,
@@ -90,7 +106,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(plan: Plan, settings: Vec<Settings>, cap_of_all: Option<u32>) -> Checked<Self> {
-        let roots = (0..settings.len())
+        let trees = settings.len();
+        let roots = (0..trees)
             .map(|index| {
                 let name = format!("r{index}");
                 let ops = plan.fixed.get(&name).map_or_else(|| plan.root(&name), |program| program.ops.clone());
@@ -114,6 +131,8 @@ impl World {
             calls: 0,
             calls_by_caller: false,
             calling: BTreeMap::new(),
+            presences: vec![Presence::default(); trees],
+            leaving: false,
             pids: 100,
             cap_of_all,
             last_step: None,
@@ -163,7 +182,9 @@ impl World {
             actions.push(Action::Hangup);
         }
         let procs = self.procs().map(|(incarnation, _)| Who::Proc(incarnation));
-        for who in (0..self.roots.len()).map(Who::Root).chain(procs) {
+        let there = |index: &usize| !self.presences[*index].deserted;
+        actions.extend((0..self.roots.len()).filter(|index| !there(index)).map(Action::ComeBack));
+        for who in (0..self.roots.len()).filter(there).map(Who::Root).chain(procs) {
             actions.extend((0..self.choices(who)).map(|choice| Action::Act(who, choice)));
         }
         let left = self.procs().filter(|(_, proc)| !proc.main && proc.leftovers && proc.end_leftovers);
@@ -189,7 +210,12 @@ impl World {
                 let calls = std::mem::take(&mut self.lost);
                 self.step(Command::Abandon { calls })?;
             }
-            Action::Commit => self.commit()?,
+            Action::Commit => {
+                self.commit()?;
+                if self.leaving {
+                    self.next_daemon()?;
+                }
+            }
             Action::Deadline => {
                 if let Some(at) = self.broker.next_deadline() {
                     self.now = self.now.max(at.0);
@@ -203,6 +229,10 @@ impl World {
                 }
             }
             Action::CrashBroker { answers_arrive } => self.crash_broker(answers_arrive)?,
+            Action::CrashAfterCommit => {
+                self.commit_and_forget()?;
+                self.crash_broker(false)?;
+            }
             Action::CrashSupervisor => {
                 self.supervisor.crash();
                 self.note("supervisor crashes");
@@ -211,6 +241,10 @@ impl World {
             Action::Die(incarnation) => self.end_process(incarnation, ExitStatus::Signal(11), false),
             Action::Emptied(incarnation) => self.supervisor.emptied(incarnation),
             Action::Abandon(who) => self.abandon(who),
+            Action::Desert(index) => self.desert(index)?,
+            Action::ComeBack(index) => self.come_back(index)?,
+            Action::Drain(timeout_ms) => self.drain(timeout_ms)?,
+            Action::Impostor(of, kind) => self.impostor(of, kind)?,
             Action::Resume(tree) => {
                 self.calls += 1;
                 self.step(Command::Pause { call: CallId(self.calls), caller: Caller::Root(tree), paused: false })?;
@@ -227,6 +261,7 @@ impl World {
     pub(crate) fn step(&mut self, command: Command) -> Checked {
         self.steps += 1;
         let before: BTreeMap<TreeId, u32> = self.state().trees.values().map(|tree| (tree.id, tree.counts.live)).collect();
+        let is_close = matches!(command, Command::Close { .. });
         let told = self.trace.then(|| format!("{command:?}"));
         let outcome = self.broker.step(self.moment(), command).map_err(|error| format!("the broker stops: {error}"))?;
         if self.trace {
@@ -237,9 +272,20 @@ impl World {
         let same_moment = self.last_step == Some(self.now);
         self.last_step = Some(self.now);
         check::step(self, &outcome, &before, same_moment)?;
-        self.journal.append(outcome.records);
-        self.held.extend(outcome.effects);
+        if !is_close {
+            outcome.records.iter().try_for_each(|record| self.closes_rightly(record))?;
+            if outcome.records.iter().any(|record| matches!(record.event, Event::TreeClosed { .. })) {
+                self.note("deserted trees close");
+            }
+        }
+        self.take(outcome.records, outcome.effects);
         Ok(())
+    }
+
+    /// What a step came to waits for the commit.
+    pub(crate) fn take(&mut self, records: Vec<Record>, effects: Vec<Effect>) {
+        self.journal.append(records);
+        self.held.extend(effects);
     }
 
     fn commit(&mut self) -> Checked {
@@ -260,158 +306,6 @@ impl World {
     pub(crate) fn commit_and_forget(&mut self) -> Checked {
         self.held.clear();
         self.commit()
-    }
-
-    fn release(&mut self, effect: Effect) -> Checked {
-        if let Some(order) = Order::of(&effect) {
-            self.supervisor.orders.push_back(order);
-            return Ok(());
-        }
-        let (incarnation, mail) = match effect {
-            Effect::Reply { call, reply } => {
-                check::reply(self, call, &reply)?;
-                self.answers.insert(call.0, Answer::Reply(Box::new(reply)));
-                return Ok(());
-            }
-            Effect::Refuse { call, rejection } => {
-                self.answers.insert(call.0, Answer::Refused(rejection));
-                return Ok(());
-            }
-            Effect::Deliver { incarnation, items } => (incarnation, Mail::Items(items)),
-            Effect::AskPark { incarnation } => (incarnation, Mail::AskPark),
-            Effect::ParkOk { incarnation } => (incarnation, Mail::ParkOk),
-            Effect::Spawn(_) | Effect::Signal { .. } | Effect::Forget { .. } | Effect::Adopt { .. } => return Ok(()),
-            Effect::RemoveFiles { .. } | Effect::Leave => return Ok(()),
-        };
-        // Without a connection there is nobody to tell: the core has to tell again when there is one.
-        let life = self.life;
-        let connected = |proc: &&mut Proc| proc.main && proc.script.life == life && proc.script.caller.is_some();
-        if let Some(proc) = self.supervisor.procs.get_mut(&incarnation).filter(connected) {
-            proc.mail.push_back(mail);
-        }
-        Ok(())
-    }
-
-    fn carry_out(&mut self) -> Checked {
-        match self.supervisor.orders.pop_front() {
-            None => Ok(()),
-            Some(Order::Forget(incarnation)) => {
-                self.supervisor.forget(incarnation);
-                Ok(())
-            }
-            Some(Order::Adopt(incarnation)) => {
-                self.supervisor.adopt(incarnation);
-                Ok(())
-            }
-            Some(Order::Signal(incarnation, signal)) => {
-                let script = self.script(Who::Proc(incarnation));
-                let call = script.and_then(|script| script.call.as_ref()).map(|call| call.id);
-                let calls: Vec<u64> = call.into_iter().chain(script.into_iter().flat_map(|script| script.side.iter().copied())).collect();
-                self.supervisor.signal(incarnation, signal);
-                if signal == Signal::Kill {
-                    self.lost.extend(calls.into_iter().map(CallId));
-                }
-                Ok(())
-            }
-            Some(Order::Spawn(spawn)) => self.spawn(&spawn),
-        }
-    }
-
-    fn spawn(&mut self, spawn: &Spawn) -> Checked {
-        let incarnation = spawn.incarnation;
-        if self.supervisor.holds(incarnation) {
-            return Ok(());
-        }
-        let name = self.journal.replica().workers.get(&spawn.worker).map(|worker| worker.name.to_string()).unwrap_or_default();
-        let program = self.plan.of(&name);
-        let epoch = incarnation.epoch.0;
-        let failed = |transient| Command::SpawnFailed { incarnation, reason: "planned".into(), transient };
-        let wake_fails = Rng::of(self.plan.seed, &format!("{name}#{epoch}")).chance(if self.plan.tidy { 0 } else { 60 });
-        let failure = match (&spawn.wake, program.fate) {
-            (Some(_), _) if program.corrupts => Some(Command::ContextCorrupt { incarnation }),
-            (Some(_), _) if wake_fails => Some(failed(false)),
-            (None, Fate::Missing) => Some(failed(false)),
-            (None, Fate::Transient(epochs)) if epoch <= epochs => Some(failed(true)),
-            (Some(_) | None, Fate::Starts | Fate::Missing | Fate::Transient(_)) => None,
-        };
-        if let Some(failure) = failure {
-            self.note("starts fail");
-            self.supervisor.reports.push_back(failure);
-            return Ok(());
-        }
-        let script = self.script_of(spawn, name, program.ops.clone())?;
-        self.pids += 1;
-        let proc = Proc {
-            worker: spawn.worker,
-            pid: self.pids,
-            main: true,
-            leftovers: false,
-            end_leftovers: spawn.end_leftovers,
-            termed: false,
-            closed: false,
-            program,
-            script,
-            mail: Default::default(),
-        };
-        self.supervisor.start(incarnation, proc)
-    }
-
-    /// The client inside a new process: at its beginning, or where its context says, with what it is handed.
-    fn script_of(&mut self, spawn: &Spawn, name: String, ops: Vec<Op>) -> Checked<Script> {
-        let Some(wake) = &spawn.wake else {
-            let mut script = Script::new(name, ops, Progress::default());
-            script.tree = Some(spawn.tree);
-            return Ok(script);
-        };
-        self.note("wakes");
-        let at = self.contexts.get(&wake.context.digest.0).cloned().ok_or("a wake with a context that nobody saved")?;
-        let mut script = Script::new(name, ops, at);
-        script.tree = Some(spawn.tree);
-        let mut last = 0;
-        for (seq, end) in &wake.items {
-            check::announced(&script.name, end)?;
-            if *seq <= last || !script.learn(end.worker) {
-                return Err(format!("{} is told of {} twice, or out of order (I10, I17)", script.name, end.name));
-            }
-            last = *seq;
-        }
-        if wake.settled && matches!(script.op(), Some(Op::Gather(Gather::Park))) {
-            script.next();
-        }
-        Ok(script)
-    }
-
-    fn crash_broker(&mut self, answers_arrive: bool) -> Checked {
-        self.note("broker crashes");
-        self.journal.lose();
-        self.journal.replay()?;
-        self.held.clear();
-        self.lost.clear();
-        if !answers_arrive {
-            self.answers.clear();
-        }
-        // What was written to the link before is read before the new broker is spoken to.
-        while !self.supervisor.orders.is_empty() {
-            self.carry_out()?;
-        }
-        self.lost.clear();
-        self.supervisor.reports.clear();
-        self.supervisor.procs.values_mut().for_each(|proc| proc.mail.clear());
-        self.life += 1;
-        self.broker = Broker::restore(self.journal.replica().clone(), self.cap_of_all);
-        self.last_step = None;
-        let children = self.supervisor.hello();
-        self.step(Command::Reconcile { children })
-    }
-
-    /// A main process ends, with what it leaves behind.
-    pub(crate) fn end_process(&mut self, incarnation: Incarnation, status: ExitStatus, leaves: bool) {
-        let Some(proc) = self.supervisor.procs.get_mut(&incarnation) else { return };
-        proc.leftovers = leaves;
-        let call = proc.script.call.take();
-        self.lost.extend(call.map(|call| CallId(call.id)));
-        self.lost.extend(proc.script.side.drain(..).map(CallId));
-        self.supervisor.exit(incarnation, status);
     }
 
     pub(crate) fn script(&self, who: Who) -> Option<&Script> {

@@ -19,12 +19,14 @@ impl Turn<'_, '_> {
         loop {
             self.note_ends();
             self.block_and_unblock();
+            self.note_ends();
             while let Some(decision) = self.next_decision() {
                 self.carry_out(decision);
                 self.note_ends();
             }
             let answered = self.answer();
-            let quiet = self.step.ended.is_empty() && self.step.touched.is_empty() && !self.calls.is_stirred();
+            let quiet =
+                self.step.ended.is_empty() && self.step.touched.is_empty() && self.step.unblocked.is_empty() && !self.calls.is_stirred();
             if (!answered && quiet) || self.step.fault.is_some() {
                 return;
             }
@@ -40,6 +42,10 @@ impl Turn<'_, '_> {
         for (worker, rejection) in std::mem::take(&mut self.step.left) {
             let Some(tree) = self.step.state.workers.get(&worker).map(|record| record.tree) else { continue };
             self.calls.refuse_all((tree, Owner::Worker(worker)), &rejection);
+        }
+        for worker in std::mem::take(&mut self.step.unblocked) {
+            let Some(tree) = self.step.state.workers.get(&worker).map(|record| record.tree) else { continue };
+            self.calls.release((tree, Owner::Worker(worker)));
         }
         // What arrived while a worker was in its turn gives it another one.
         for worker in std::mem::take(&mut self.step.settled) {
@@ -142,17 +148,15 @@ impl Turn<'_, '_> {
             // Whoever still waits must hear why nothing will come: the next daemon goes on where this one ends.
             self.calls.all().into_iter().for_each(|call| self.calls.finish(call, Over::Refused(Rejection::Draining)));
         }
-        for call in self.calls.over() {
+        for call in self.calls.take_over() {
             let Some(pending) = self.calls.get(call) else { continue };
-            let waits_for_slot = pending.want.blocks()
-                && match pending.asker {
-                    Some((_, Owner::Worker(worker))) => {
-                        self.step.state.workers.get(&worker).is_some_and(|worker| matches!(worker.phase, Phase::Blocked { .. }))
-                    }
-                    Some((_, Owner::Root)) | None => false,
-                };
-            if waits_for_slot {
-                continue;
+            let is_blocked = |worker| self.step.state.workers.get(&worker).is_some_and(|w| matches!(w.phase, Phase::Blocked { .. }));
+            match pending.asker {
+                Some(asker @ (_, Owner::Worker(worker))) if pending.want.blocks() && is_blocked(worker) => {
+                    self.calls.hold(asker, call);
+                    continue;
+                }
+                Some(_) | None => {}
             }
             let Some(pending) = self.calls.remove(call) else { continue };
             any = true;

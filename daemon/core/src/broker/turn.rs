@@ -16,6 +16,7 @@ use crate::schedule::{self, Rules};
 use crate::state::tree::Tree;
 use crate::state::worker::Phase;
 use crate::step::Step;
+use crate::time::Mono;
 use crate::view;
 
 /// One turn of the machine.
@@ -163,8 +164,9 @@ impl Turn<'_, '_> {
         blocked.into_iter().for_each(|asker| self.unblock(asker.1));
     }
 
-    pub(super) fn pass_time(&mut self) {
-        timers::fire(self.step);
+    /// Does what became due since the last step.
+    pub(super) fn pass_time(&mut self, since: Mono) {
+        timers::fire(self.step, since);
         let now = self.step.now.mono;
         self.calls.note_time(now);
         let deserted: Vec<TreeId> =

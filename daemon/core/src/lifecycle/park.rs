@@ -8,6 +8,7 @@ use crate::command::{CallId, Caller};
 use crate::effect::{Effect, Reply};
 use crate::event::{Context, Event};
 use crate::lifecycle::authority;
+use crate::limits::PARK_DECLINE_MS_MAX;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::{Phase, Worker};
@@ -70,7 +71,7 @@ pub fn decline(step: &mut Step<'_>, incarnation: Incarnation, not_before_ms: u64
     let Some(worker) = speaking(step.state, incarnation) else { return };
     if matches!(worker.phase, Phase::ParkAsked { .. }) {
         let worker = worker.id;
-        let not_before = step.now.mono + not_before_ms;
+        let not_before = step.now.mono + not_before_ms.min(PARK_DECLINE_MS_MAX);
         step.record(Event::ParkCancelled { worker, not_before });
     }
 }

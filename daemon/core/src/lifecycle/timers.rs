@@ -9,12 +9,15 @@ use crate::lifecycle::close_out;
 use crate::limits::PARK_AGAIN_MS;
 use crate::state::worker::{Phase, Starting};
 use crate::step::Step;
+use crate::time::Mono;
 
-/// Does what is due by now, and what becomes due by that (the KILL of a stop without any grace). Every branch moves or removes
-/// its own timer, so that nothing is due twice; a worker that may be asked to park again is due and has nothing to be done.
-pub fn fire(step: &mut Step<'_>) {
+/// Does what has become due since the last step, and what becomes due by that (the KILL of a stop without any grace). Every branch
+/// moves or removes its own timer, so that nothing is due twice; a worker that may be asked to park again is due and has nothing to
+/// be done. Such timers stay, which is why those before the last step are not looked at: they were.
+pub fn fire(step: &mut Step<'_>, since: Mono) {
     loop {
-        let due: Vec<WorkerId> = step.state.timers.iter().take_while(|(at, _)| *at <= step.now.mono).map(|(_, worker)| *worker).collect();
+        let due = step.state.timers.range((since, WorkerId(0))..).take_while(|(at, _)| *at <= step.now.mono);
+        let due: Vec<WorkerId> = due.map(|(_, worker)| *worker).collect();
         let recorded = step.records.len();
         for worker in due {
             fire_worker(step, worker);

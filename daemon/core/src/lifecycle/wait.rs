@@ -35,21 +35,24 @@ pub fn wait(step: &mut Step<'_>, calls: &mut Calls, call: CallId, caller: Caller
     let (tree, owner) = authority::asker(step.state, caller)?;
     crate::lifecycle::bounds::label("the request id", &wait.request_id)?;
     room(calls, tree, owner)?;
-    let workers = targets(step.state, tree, owner, &wait)?;
+    let mut workers = targets(step.state, tree, owner, &wait)?;
+    let lead = step.state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
+    let told = lead.answered.iter().find(|(request, _)| *request == wait.request_id).map(|(_, told)| told.clone());
     let mut awaited: BTreeSet<WorkerId> = still_active(step.state, &workers);
-    if wait.any && awaited.len() < workers.len() {
+    // Without a time limit the first answer left nobody out, so whoever is there now came later.
+    if let Some(told) = told.as_ref().filter(|_| !wait.any && wait.timeout_ms.is_none()) {
+        workers.clone_from(told);
+    }
+    if told.is_some() || (wait.any && awaited.len() < workers.len()) {
         awaited.clear();
     }
-    let want = Want::Ends { request_id: wait.request_id, workers, any: wait.any };
+    let want = Want::Ends { request_id: wait.request_id, workers, any: wait.any, told };
     calls.add(call, Pending { asker: Some((tree, owner)), want, awaited, deadline: deadline(step, wait.timeout_ms), over: None });
     Ok(())
 }
 
 fn targets(state: &State, tree: TreeId, owner: Owner, wait: &Wait) -> Result<Vec<WorkerId>, Rejection> {
     let lead = state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
-    if let Some((_, workers)) = lead.answered.iter().find(|(request, _)| *request == wait.request_id) {
-        return Ok(workers.clone());
-    }
     if wait.names.is_empty() {
         let untold = lead.outbox.items_to(u64::MAX).map(|(_, child)| child);
         return Ok(untold.chain(state.active_children(tree, owner)).collect());

@@ -1,5 +1,7 @@
 //! The meaning of every event. An event that does not fit the state is an error: the journal is checked while it is read.
 
+use std::collections::BTreeSet;
+
 use roost_proto::id::{Epoch, TreeId, WorkerId};
 use roost_proto::link::ExitStatus;
 use roost_proto::outcome::{Failure, Outcome};
@@ -188,6 +190,7 @@ impl State {
         // A lead that stopped its child, or ends with it, needs no word of it.
         let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed)) && !by_operator;
         self.on_lead(tree, owner, at, |lead| {
+            lead.children.remove(&id);
             *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
             if !silent {
                 lead.outbox.push(id);
@@ -200,7 +203,7 @@ impl State {
         let worker = self.workers.get(&id).ok_or("there is no such worker")?;
         let (tree, old) = (worker.tree, worker.owner);
         self.on_lead(tree, old, at, |lead| {
-            lead.children.retain(|child| *child != id);
+            lead.children.remove(&id);
             *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
             Ok(())
         })?;
@@ -209,7 +212,7 @@ impl State {
             Ok(())
         })?;
         self.on_lead(tree, owner, at, |lead| {
-            lead.children.push(id);
+            lead.children.insert(id);
             *lead.active_children += 1;
             Ok(())
         })
@@ -265,6 +268,6 @@ impl State {
 pub(super) struct Owned<'a> {
     pub(super) ledger: &'a mut Ledger,
     pub(super) outbox: &'a mut Outbox,
-    pub(super) children: &'a mut Vec<WorkerId>,
+    pub(super) children: &'a mut BTreeSet<WorkerId>,
     pub(super) active_children: &'a mut u32,
 }

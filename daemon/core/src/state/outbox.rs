@@ -28,7 +28,7 @@ impl Outbox {
 
     /// The lead has taken in everything up to this number.
     pub fn take_to(&mut self, last: u64) {
-        let later = self.items.split_off(&(last + 1));
+        let later = self.items.split_off(&last.saturating_add(1));
         for child in std::mem::replace(&mut self.items, later).into_values() {
             self.by_child.remove(&child);
         }
@@ -51,7 +51,7 @@ impl Outbox {
 
     /// How many items are newer than this number.
     pub fn items_after(&self, last: u64) -> usize {
-        self.items.range(last + 1..).count()
+        self.items.range(last.saturating_add(1)..).count()
     }
 
     /// The items up to this number, in order.

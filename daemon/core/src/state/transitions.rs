@@ -1,5 +1,7 @@
 //! How one worker passes from phase to phase. It knows nobody else: what an event means beyond its worker is in `apply.rs`.
 
+use std::collections::BTreeSet;
+
 use roost_proto::id::Epoch;
 use roost_proto::link::ProcessIdentity;
 
@@ -25,7 +27,7 @@ pub(super) fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, dep
         depth,
         group: task.group,
         ledger: Ledger::new(task.allowance),
-        children: Vec::new(),
+        children: BTreeSet::new(),
         active_children: 0,
         outbox: Outbox::default(),
         answered: Answered::default(),

@@ -40,9 +40,9 @@ pub struct Tree {
     pub outbox: Outbox,
     /// The root's last waits.
     pub answered: Answered,
-    /// The root's children, in the order of their launch.
-    pub children: Vec<WorkerId>,
-    /// How many of them have not ended.
+    /// The root's children that have not ended, in the order of their launch.
+    pub children: BTreeSet<WorkerId>,
+    /// How many they are.
     pub active_children: u32,
     /// All names that were ever taken, folded.
     pub names: BTreeMap<String, WorkerId>,

@@ -34,7 +34,7 @@ impl State {
             closed_at: None,
             outbox: Outbox::default(),
             answered: Answered::default(),
-            children: Vec::new(),
+            children: BTreeSet::new(),
             active_children: 0,
             names: BTreeMap::new(),
             workers: BTreeSet::new(),

@@ -1,5 +1,7 @@
 //! One worker: its identity, its one execution, and where that stands.
 
+use std::collections::BTreeSet;
+
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, JobId, Token, TreeId, WorkerId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
@@ -37,9 +39,9 @@ pub struct Worker {
     pub group: Option<u16>,
     /// What it may launch.
     pub ledger: Ledger,
-    /// Its children, in the order of their launch.
-    pub children: Vec<WorkerId>,
-    /// How many of them have not ended.
+    /// Its children that have not ended, in the order of their launch.
+    pub children: BTreeSet<WorkerId>,
+    /// How many they are.
     pub active_children: u32,
     /// What it is owed.
     pub outbox: Outbox,

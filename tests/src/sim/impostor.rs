@@ -1,0 +1,77 @@
+//! Processes that claim to be somebody else, or that are no more: old epochs, wrong tokens, strangers. Nothing comes of them.
+
+use roost_core::command::{CallId, Caller, Claim, Command};
+use roost_core::effect::Effect;
+use roost_core::event::{Context, Digest};
+use roost_proto::id::{Epoch, Incarnation};
+use roost_proto::link::ExitStatus;
+
+use super::Checked;
+use super::script::{Who, token_of};
+use super::world::World;
+
+/// How many kinds of them there are.
+pub(crate) const KINDS: u8 = 13;
+
+impl World {
+    /// One of them speaks about this living process.
+    pub(crate) fn impostor(&mut self, of: Incarnation, kind: u8) -> Checked {
+        let Some(proc) = self.supervisor.procs.get(&of).filter(|proc| proc.main) else { return Ok(()) };
+        let (worker, pid) = (proc.worker, proc.pid);
+        let Some(claim) = self.claim(Who::Proc(of)) else { return Ok(()) };
+        let tree = claim.tree;
+        let Some(root_token) = self.state().trees.get(&tree).map(|tree| tree.token) else { return Ok(()) };
+        let known = self.state().workers.get(&worker).is_some_and(|worker| worker.process.is_some());
+        let old = Epoch(of.epoch.0.saturating_sub(1));
+        let gone = Incarnation { epoch: old, ..of };
+        let stale = Caller::Worker { worker, epoch: old };
+        let context = Context { digest: Digest(9), bytes: 1 };
+        self.note("impostors");
+        // Everything due is done first, so that what is recorded after it is the impostor's.
+        self.step(Command::Tick)?;
+        self.calls += 1;
+        let call = CallId(self.calls);
+        let hello = |claim: Claim| Command::Hello { call, claim: Some(claim) };
+        let command = match kind {
+            0 => hello(Claim { token: token_of(1), ..claim }),
+            1 => hello(Claim { epoch: Some(old), ..claim }),
+            2 => hello(Claim { epoch: None, ..claim }),
+            3 => hello(Claim { token: root_token, lineage: vec![pid], ..claim }),
+            4 => hello(Claim { worker: None, ..claim }),
+            5 => Command::Cap { call, caller: stale, cap: None },
+            6 => Command::Park { call, caller: stale, context },
+            7 => Command::Ack { incarnation: gone, last: u64::MAX },
+            8 => Command::Settle { incarnation: gone, context },
+            9 => Command::ParkReady { incarnation: gone, context },
+            10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: false },
+            // A stranger with the right token; before its process is known it would have to wait.
+            11 if known => hello(Claim { lineage: vec![1, 7_000], ..claim }),
+            _ => Command::Wait { call, caller: stale, request_id: "stale".into(), names: Vec::new(), any: false, timeout_ms: None },
+        };
+        let outcome = self.broker.step(self.moment(), command.clone()).map_err(|error| format!("the broker stops: {error}"))?;
+        if !outcome.records.is_empty() {
+            return Err(format!("an impostor changes something (I5, I12): {command:?}: {:?}", outcome.records));
+        }
+        // What goes to a gone process at most is the word to forget it.
+        let harmless = |effect: &&Effect| match effect {
+            Effect::Refuse { .. } => true,
+            Effect::Forget { incarnation } => *incarnation == gone,
+            Effect::Reply { .. }
+            | Effect::Spawn(_)
+            | Effect::Signal { .. }
+            | Effect::Deliver { .. }
+            | Effect::AskPark { .. }
+            | Effect::ParkOk { .. }
+            | Effect::Adopt { .. }
+            | Effect::RemoveFiles { .. }
+            | Effect::Leave => false,
+        };
+        let heard =
+            kind > 6 && kind < 11 || outcome.effects.iter().any(|effect| matches!(effect, Effect::Refuse { call: of, .. } if *of == call));
+        match outcome.effects.iter().find(|effect| !harmless(effect)) {
+            Some(effect) => Err(format!("an impostor is answered (I5, I12): {command:?}: {effect:?}")),
+            None if heard => Ok(()),
+            None => Err(format!("an impostor is not refused (I12): {command:?}")),
+        }
+    }
+}

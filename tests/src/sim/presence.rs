@@ -1,0 +1,120 @@
+//! Roots that leave and come back, trees that live by them, and a daemon that is told to leave.
+
+use roost_core::command::{CallId, Command};
+use roost_core::effect::{Effect, Reply};
+use roost_core::event::{Event, Record};
+use roost_core::limits::REATTACH_MS;
+use roost_proto::id::TreeId;
+
+use super::Checked;
+use super::script::{Ask, Asking, Call};
+use super::world::World;
+
+/// Where the root of a tree is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Presence {
+    /// Its tree is closed when it is gone and its work done.
+    pub(crate) ephemeral: bool,
+    /// It has left and will come back.
+    pub(crate) deserted: bool,
+    /// Since when the broker knows of no connection of it.
+    pub(crate) absent: Option<u64>,
+}
+
+impl World {
+    /// The root of a tree connects, or its last connection is gone.
+    pub(crate) fn presence(&mut self, index: usize, is_there: bool) -> Checked {
+        let now = self.now;
+        self.presences[index].absent = (!is_there).then_some(now);
+        match self.roots[index].tree {
+            Some(tree) => self.step(Command::RootPresence { tree, connections: u32::from(is_there) }),
+            None => Ok(()),
+        }
+    }
+
+    /// A root leaves.
+    pub(crate) fn desert(&mut self, index: usize) -> Checked {
+        self.note("roots leave");
+        self.presences[index].deserted = true;
+        self.presence(index, false)
+    }
+
+    /// A root comes back: its key finds its tree as long as it is open.
+    pub(crate) fn come_back(&mut self, index: usize) -> Checked {
+        self.presences[index].deserted = false;
+        let Some(tree) = self.roots[index].tree else { return Ok(()) };
+        self.calls += 1;
+        let call = Call { id: self.calls, ask: Ask::Open, request: String::new() };
+        let open = self.state().trees.get(&tree).is_some_and(|tree| tree.closed_at.is_none());
+        let asking = Asking {
+            script: &self.roots[index],
+            plan: &self.plan,
+            settings: &self.settings[index],
+            claim: None,
+            tree: TreeId(9_000 + self.calls),
+            ephemeral: true,
+        };
+        let command = match asking.command(&call) {
+            Command::Open { call, open: mut asked } if open => {
+                asked.request_id = format!("back{}", call.0);
+                Command::Open { call, open: asked }
+            }
+            _ => Command::Attach { call: CallId(call.id), tree },
+        };
+        let outcome = self.broker.step(self.moment(), command).map_err(|error| format!("the broker stops: {error}"))?;
+        let found = |effect: &Effect| match effect {
+            Effect::Reply { reply: Reply::Opened { tree: found, created: false, .. }, .. } => *found == tree,
+            _ => false,
+        };
+        // A closed tree may be forgotten by now; an open one is found.
+        if open && !outcome.effects.iter().any(found) {
+            return Err(format!("{} does not find its tree again: {:?}", self.roots[index].name, outcome.effects));
+        }
+        self.take(outcome.records, outcome.effects);
+        self.presence(index, true)
+    }
+
+    /// A tree that nobody closed closes only when it is ephemeral, its root has been gone long enough, and its work is done.
+    pub(crate) fn closes_rightly(&self, record: &Record) -> Checked {
+        let Event::TreeClosed { tree } = record.event else { return Ok(()) };
+        let active = self.state().trees.get(&tree).is_some_and(|tree| tree.is_active());
+        let gone = |presence: &Presence| presence.ephemeral && presence.absent.is_some_and(|since| since + REATTACH_MS <= self.now);
+        let index = self.roots.iter().position(|root| root.tree == Some(tree));
+        let by_itself = index.is_none_or(|index| gone(&self.presences[index]));
+        if by_itself && !active { Ok(()) } else { Err(format!("{tree} is closed and nobody asked for it, active: {active}")) }
+    }
+
+    /// At the end of everything the roots go for good: no ephemeral tree is left open.
+    pub(crate) fn all_leave(&mut self) -> Checked {
+        for index in 0..self.roots.len() {
+            if self.presences[index].ephemeral {
+                self.presence(index, false)?;
+            }
+        }
+        self.now += REATTACH_MS;
+        self.step(Command::Tick)?;
+        let left = |index: usize| {
+            let tree = self.roots[index].tree.and_then(|tree| self.state().trees.get(&tree));
+            self.presences[index].ephemeral && tree.is_some_and(|tree| tree.closed_at.is_none())
+        };
+        match (0..self.roots.len()).find(|index| left(*index)) {
+            Some(index) => Err(format!("the tree of {} is open, and its root is gone", self.roots[index].name)),
+            None => Ok(()),
+        }
+    }
+
+    /// The daemon is told to leave when nothing runs, and not to if that takes too long.
+    pub(crate) fn drain(&mut self, timeout_ms: u64) -> Checked {
+        self.note("drains");
+        self.calls += 1;
+        self.step(Command::Drain { call: Some(CallId(self.calls)), now: false, timeout_ms: Some(timeout_ms) })
+    }
+
+    /// It leaves; another one is started over the same state.
+    pub(crate) fn next_daemon(&mut self) -> Checked {
+        self.note("daemon leaves");
+        self.leaving = false;
+        self.supervisor.crash();
+        self.crash_broker(true)
+    }
+}
