@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use roost_core::broker::Outcome as Stepped;
 use roost_core::command::{CallId, Caller};
 use roost_core::effect::{Effect, End, Reply};
-use roost_core::event::Event;
+use roost_core::event::{Event, Grant};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::state::tree::Tree;
@@ -28,6 +28,10 @@ pub(crate) fn step(world: &World, outcome: &Stepped, before: &BTreeMap<TreeId, u
         if !world.broker.is_draining() {
             work_conservation(state, tree, world.broker.cap_of_all())?;
         }
+    }
+    let starts = |event: &Event| matches!(event, Event::SlotTaken { grant, .. } if *grant != Grant::Return);
+    if world.broker.is_draining() && outcome.records.iter().any(|record| starts(&record.event)) {
+        return Err("a daemon that is about to leave starts something".into());
     }
     if let Some(at) = world.broker.next_deadline()
         && at.0 <= world.now
