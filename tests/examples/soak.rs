@@ -33,6 +33,9 @@ struct Sample {
     state_kib: u64,
 }
 
+/// A number of a sample.
+type Reading = fn(&Sample) -> u64;
+
 #[derive(Default)]
 struct Tally {
     rounds: u64,
@@ -77,7 +80,13 @@ fn round(home: &Home, rng: &mut Rng, tally: &mut Tally) {
     let done = run.end();
     let untouched = matches!(harm, Harm::None | Harm::Brokers(_));
     if untouched && (done.code() != 0 || done.text() != expected) {
-        tally.wrong.push(format!("round {}: code {}, {:?} instead of {expected:?}: {}", tally.rounds, done.code(), done.text(), done.err()));
+        tally.wrong.push(format!(
+            "round {}: code {}, {:?} instead of {expected:?}: {}",
+            tally.rounds,
+            done.code(),
+            done.text(),
+            done.err()
+        ));
     } else if !untouched && done.code() == 0 && done.text() != expected {
         tally.wrong.push(format!("round {}: a wrong answer passed for a right one: {:?}", tally.rounds, done.text()));
     }
@@ -179,11 +188,11 @@ fn median(mut numbers: Vec<u64>) -> u64 {
 }
 
 fn report(tally: &Tally, minutes: u64, seed: u64) -> ExitCode {
-    let quarter = |nth: usize, of: fn(&Sample) -> u64| {
+    let quarter = |nth: usize, of: Reading| {
         let count = tally.samples.len();
         median(tally.samples[count * (nth - 1) / 4..count * nth / 4].iter().map(of).collect())
     };
-    let rows: [(&str, fn(&Sample) -> u64); 3] = [
+    let rows: [(&str, Reading); 3] = [
         ("memory of supervisor and broker, KiB", |sample| sample.resident_kib),
         ("descriptors of both", |sample| sample.descriptors as u64),
         ("state directory, KiB", |sample| sample.state_kib),

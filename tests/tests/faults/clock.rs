@@ -1,8 +1,9 @@
 //! The wall clock may be set to any time, at any time: no deadline looks at it.
 //!
-//! It cannot be stepped for one process on this system (`unshare --time` moves only the monotonic clock), and stepping the machine's
-//! would disturb others. So the same story is told to two brokers, one of which hears wild times of day; the daemon's `Clock`, which
-//! reads the monotonic clock for everything else, has its own test (`daemon/src/clock.rs`).
+//! Stepping the machine's clock would disturb others. So the same story is told to two brokers, one of which hears wild times of day,
+//! and a real daemon runs with a library before it that adds to every time of day what a file says.
+
+use std::time::{Duration, Instant};
 
 use roost_core::broker::Broker;
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
@@ -11,6 +12,7 @@ use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
+use roost_tests::real::{Home, Tree, outcome_of};
 
 const TREE: TreeId = TreeId(7);
 
@@ -98,4 +100,58 @@ fn a_wall_clock_that_is_set_moves_no_deadline() {
     let wild = [50 * year, 49 * year, 51 * year, 0, u64::MAX / 2, 1];
     assert_eq!(told(|number| wild[number % wild.len()]), steady);
     assert_eq!(told(|_| 0), steady);
+}
+
+/// `clock_gettime` as the daemon hears it: the time of day is off by as many seconds as the file says, everything else is true.
+const SHIM: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *at) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int done = real(clock, at);
+    const char *file = getenv("WALL_OFFSET");
+    if (clock != CLOCK_REALTIME || done != 0 || !file) return done;
+    char text[32] = {0};
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return done;
+    if (read(fd, text, sizeof text - 1) > 0) at->tv_sec += atoll(text);
+    close(fd);
+    return done;
+}
+"#;
+
+#[test]
+fn a_daemon_whose_wall_clock_is_stepped_both_ways_keeps_its_deadlines() {
+    let home = Home::new();
+    let (source, shim, offset) = (home.file("wall.c"), home.file("wall.so"), home.file("offset"));
+    std::fs::write(&source, SHIM).unwrap();
+    home.command("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&shim).arg(&source).arg("-ldl").run().ok();
+    let step = |seconds: i64| std::fs::write(&offset, seconds.to_string()).unwrap();
+    step(0);
+    home.command(home.program("roostd")).arg("--detach").env("LD_PRELOAD", &shim).env("WALL_OFFSET", &offset).run().ok();
+    let tree = Tree::open(&home, &["--cap", "3"]);
+    let mut fifo = home.fifo("fifo");
+    let started = Instant::now();
+    tree.spawn_with("late", &["--timeout", "3s"], "sleep 60");
+    tree.spawn("quick", "read _ <$F/fifo; echo done");
+    tree.until_state("late", "running");
+    let mut seen = Vec::new();
+    for days in [1, -365, 3_650] {
+        step(days * 86_400);
+        // A launch makes the daemon look at both clocks.
+        tree.spawn(&format!("at{days}"), "true");
+        seen.push(tree.worker(&format!("at{days}"))["accepted_at_ms"].as_i64().unwrap());
+        assert_eq!(tree.worker("late")["state"], "running", "a step of {days} days ended what has 3 s");
+    }
+    assert!(seen[1] < seen[0] && seen[0] < seen[2], "the daemon did hear other times of day: {seen:?}");
+    fifo.release(1);
+    assert_eq!(tree.answer("quick"), "done\n");
+    assert_eq!(outcome_of(&tree.result("late")), "timeout");
+    let took = started.elapsed();
+    assert!(took >= Duration::from_secs(3), "its time was over early, after {took:?}");
 }
