@@ -63,5 +63,5 @@ fn every_known_bug_was_caught() {
     let missing: Vec<String> =
         patches().into_keys().filter(|name| !table.lines().any(|line| line.starts_with(&format!("| `{name}`")))).collect();
     assert!(missing.is_empty(), "docs/mutations.md has no result of {missing:?}: run tests/mutations/run");
-    assert!(!table.contains("survives"), "a known bug survives");
+    assert!(!table.contains("**survives**"), "a known bug survives");
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use roost_core::command::{CallId, Caller, Command, Launch, Open};
 use roost_core::event::{Context, Digest, Settings};
 use roost_core::state::worker::Worker;
-use roost_proto::id::TreeId;
+use roost_proto::id::{Epoch, Incarnation, TreeId};
 use roost_proto::link::ExitStatus;
 
 use super::Checked;
@@ -113,7 +113,12 @@ impl Table {
             "settles" => self.world.step(Command::Settle { incarnation: incarnation?, context })?,
             "ready" => self.world.step(Command::ParkReady { incarnation: incarnation?, context })?,
             "declines" => self.world.step(Command::ParkDecline { incarnation: incarnation?, not_before_ms: number(2) })?,
-            "acks" => self.world.step(Command::Ack { incarnation: incarnation?, last: number(2) })?,
+            "acks" => {
+                let incarnation = incarnation?;
+                let epoch = words.get(3).and_then(|word| word.strip_prefix("epoch=")?.parse().ok());
+                let epoch = epoch.map_or(incarnation.epoch, Epoch);
+                self.world.step(Command::Ack { incarnation: Incarnation { epoch, ..incarnation }, last: number(2) })?;
+            }
             _ => return self.call(&words),
         }
         Ok(())

@@ -1,0 +1,81 @@
+//! Looking at the world: what may happen next, whether everything is over, and what tells two worlds apart.
+
+use std::collections::BTreeSet;
+
+use roost_proto::id::Incarnation;
+
+use super::super::kernel::Proc;
+use super::super::script::{Mode, Who};
+use super::{Action, World};
+
+impl World {
+    /// Whether steps or effects wait for a commit.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.journal.is_ahead() || !self.held.is_empty()
+    }
+
+    /// Nothing is under way between broker and supervisor.
+    pub(crate) fn link_is_silent(&self) -> bool {
+        !self.is_ahead() && self.supervisor.orders.is_empty() && self.supervisor.reports.is_empty()
+    }
+
+    /// All that may happen, without faults.
+    pub(crate) fn actions(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if self.is_ahead() {
+            actions.push(Action::Commit);
+        }
+        if !self.supervisor.orders.is_empty() {
+            actions.push(Action::Order);
+        }
+        if !self.supervisor.reports.is_empty() {
+            actions.push(Action::Report);
+        }
+        if !self.lost.is_empty() {
+            actions.push(Action::Hangup);
+        }
+        let procs = self.procs().map(|(incarnation, _)| Who::Proc(incarnation));
+        let there = |index: &usize| !self.presences[*index].deserted;
+        actions.extend((0..self.roots.len()).filter(|index| !there(index)).map(Action::ComeBack));
+        for who in (0..self.roots.len()).filter(there).map(Who::Root).chain(procs) {
+            actions.extend((0..self.choices(who)).map(|choice| Action::Act(who, choice)));
+        }
+        let left = self.procs().filter(|(_, proc)| !proc.main && proc.leftovers && proc.end_leftovers);
+        actions.extend(
+            left.filter(|(incarnation, _)| self.supervisor.holds(*incarnation)).map(|(incarnation, _)| Action::Emptied(incarnation)),
+        );
+        actions
+    }
+
+    /// Whether everything is over.
+    pub(crate) fn is_over(&self) -> bool {
+        let roots = self.roots.iter().all(|root| root.op().is_none() && root.call.is_none());
+        let kept = |proc: &Proc| !proc.main && !proc.end_leftovers;
+        roots
+            && self.link_is_silent()
+            && self.state().workers.values().all(|worker| worker.has_ended())
+            && self.procs().all(|(_, proc)| kept(proc))
+    }
+
+    /// For the comparison of worlds: all that decides what may follow.
+    pub(crate) fn digest(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        let text = format!("{:?}", self.broker);
+        // Counters that only say how many events went before.
+        let (head, tail) = text.split_once("last_worker:").unwrap_or(("", &text));
+        let (middle, rest) = tail.split_once("grants:").unwrap_or((tail, ""));
+        let (_, rest) = rest.split_once("trees:").unwrap_or(("", rest));
+        head.split_once("seq:").map(|(before, _)| before).hash(&mut hasher);
+        (middle, rest).hash(&mut hasher);
+        self.supervisor.digest(&mut hasher);
+        (self.now, self.life, &self.roots, &self.lost).hash(&mut hasher);
+        self.answers.keys().for_each(|call| call.hash(&mut hasher));
+        hasher.finish()
+    }
+
+    /// The processes that a settled mode says nothing of: for choosing whom to crash.
+    pub(crate) fn living(&self) -> BTreeSet<Incarnation> {
+        self.procs().filter(|(_, proc)| proc.main && proc.script.mode != Mode::Leaving).map(|(incarnation, _)| incarnation).collect()
+    }
+}
