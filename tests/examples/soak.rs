@@ -38,6 +38,7 @@ type Reading = fn(&Sample) -> u64;
 
 #[derive(Default)]
 struct Tally {
+    only_brokers: bool,
     rounds: u64,
     directories: u64,
     brokers: u64,
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
     let home = Home::new();
     home.roost(["daemon", "start", "--keep", KEEP, "--idle-exit", "0"]).run().ok();
     let mut rng = Rng::of(seed, "soak");
-    let mut tally = Tally::default();
+    let mut tally = Tally { only_brokers: words.next() == Some(1), ..Tally::default() };
     while Instant::now() < end && tally.wrong.len() < 10 {
         round(&home, &mut rng, &mut tally);
     }
@@ -66,7 +67,7 @@ fn round(home: &Home, rng: &mut Rng, tally: &mut Tally) {
     tally.rounds += 1;
     let below = format!("tree-{}", tally.rounds);
     let expected = grow(home, rng, &below, tally);
-    let harm = match rng.below(10) {
+    let harm = match if tally.only_brokers { 5 } else { rng.below(10) } {
         0..=4 => Harm::None,
         5..=7 => Harm::Brokers(1 + rng.below(2)),
         8 => Harm::Worker,
@@ -80,6 +81,7 @@ fn round(home: &Home, rng: &mut Rng, tally: &mut Tally) {
     let done = run.end();
     let untouched = matches!(harm, Harm::None | Harm::Brokers(_));
     if untouched && (done.code() != 0 || done.text() != expected) {
+        tally.wrong.extend(complaints(home));
         tally.wrong.push(format!(
             "round {}: code {}, {:?} instead of {expected:?}: {}",
             tally.rounds,
@@ -99,6 +101,14 @@ fn round(home: &Home, rng: &mut Rng, tally: &mut Tally) {
     }
     std::fs::remove_dir_all(home.file(&below)).expect("our own directory");
     tally.samples.push(sample(home));
+}
+
+/// What workers had to complain about, of all rounds that were not meant to fail.
+fn complaints(home: &Home) -> Vec<String> {
+    let entries = std::fs::read_dir(home.state_dir().join("executions")).into_iter().flatten().flatten();
+    let errors = entries.filter(|entry| entry.path().extension().is_some_and(|kind| kind == "err"));
+    let texts = errors.filter_map(|entry| Some((entry.path(), std::fs::read_to_string(entry.path()).ok()?)));
+    texts.filter(|(_, text)| !text.is_empty()).map(|(path, text)| format!("{}: {text}", path.display())).collect()
 }
 
 /// Makes a random directory tree and says what counting it must print.

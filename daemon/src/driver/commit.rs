@@ -9,8 +9,10 @@ use super::{Driver, DriverError, Due, Turn};
 use crate::journal::{CommitError, Committed, Snapshot};
 use crate::session::FromSession;
 
-/// Records between two snapshots.
-const SNAPSHOT_RECORDS: u64 = 50_000;
+/// Records between two snapshots, at least.
+const SNAPSHOT_RECORDS_MIN: u64 = 10_000;
+/// And for each worker that the state holds: a snapshot writes all of them, and this keeps its share of a record's cost the same.
+const SNAPSHOT_RECORDS_PER_WORKER: u64 = 4;
 
 impl Driver {
     /// Commits a turn and lets its effects go. Sessions are heard while it does not fit on the disk.
@@ -20,7 +22,8 @@ impl Driver {
         if !turn.batch.records.is_empty() {
             turn.batch.clock = Some(self.clock.mark());
             self.since_snapshot += turn.batch.records.len() as u64;
-            if self.since_snapshot >= SNAPSHOT_RECORDS {
+            let held = self.broker.state().workers.len() as u64;
+            if self.since_snapshot >= SNAPSHOT_RECORDS_MIN.max(held * SNAPSHOT_RECORDS_PER_WORKER) {
                 turn.batch.snapshot = self.snapshot();
                 self.since_snapshot = 0;
             }
