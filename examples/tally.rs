@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 
 use roost::proto::bytes::Bytes;
 use roost::proto::message::launch::{Allowance, Launch, Task};
-use roost::proto::message::park::WakeItem;
+use roost::proto::message::deliver::ItemKind;
 use roost::proto::message::result::WorkerResult;
 use roost::proto::outcome::Outcome;
 use roost::proto::rpc::ErrorKind;
@@ -137,7 +137,8 @@ fn begin(job: &Job) -> Result<(), Failed> {
 /// A later process: some children have answered.
 fn go_on(job: &Job, woken: Woken) -> Result<(), Failed> {
     let mut saved: Saved = serde_json::from_slice(&woken.context)?;
-    for WakeItem::Completion { result, .. } in woken.wake.items {
+    for item in woken.wake.items {
+        let ItemKind::Completion { result } = item.what else { continue };
         saved.totals.add(totals_of(&result)?);
         saved.outstanding = saved.outstanding.saturating_sub(1);
     }

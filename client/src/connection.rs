@@ -176,6 +176,8 @@ impl Connection {
             protocol_max: PROTOCOL_VERSION,
             client: self.config.client.clone(),
             identity: self.config.identity.clone(),
+            role: None,
+            capabilities: Vec::new(),
         };
         self.welcome = Some(self.exchange(&mut link, &hello, Patience::Brief)?);
         self.link = Some(link);

@@ -71,8 +71,10 @@ ids! {
     WorkerId "w" "worker id"
     /// One launch or one resume of a worker: the key for accounting and de-duplication.
     ExecutionId "x" "execution id"
-    /// One launch call.
+    /// One launch call, or one resume.
     JobId "j" "job id"
+    /// One message to a worker or to a lead.
+    MessageId "m" "message id"
 }
 
 /// The number of an incarnation (one OS process) of an execution, from 1. A frame of an older epoch has no effect.

@@ -8,3 +8,4 @@ pub mod message;
 pub mod outcome;
 pub mod paths;
 pub mod rpc;
+pub mod usage;

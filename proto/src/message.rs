@@ -4,6 +4,8 @@
 //! are refused by name. A new optional field keeps [`PROTOCOL_VERSION`]; anything else raises it.
 
 pub mod daemon;
+pub mod deliver;
+pub mod events;
 pub mod launch;
 pub mod park;
 pub mod result;
@@ -11,6 +13,9 @@ pub mod session;
 pub mod status;
 pub mod stop;
 pub mod tree;
+pub mod usage;
+pub mod words;
+pub mod worker;
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -52,6 +57,16 @@ requests! {
     stop::Stop => stop::StopReply, "stop";
     stop::Interrupt => stop::InterruptReply, "interrupt";
     park::Park => park::ParkReply, "park";
+    words::Message => words::MessageReply, "message";
+    words::TellLead => words::TellLeadReply, "tell_lead";
+    deliver::Inbox => deliver::InboxReply, "inbox";
+    deliver::Ack => deliver::AckReply, "ack";
+    worker::Report => worker::ReportReply, "report";
+    worker::Settle => worker::SettleReply, "settle";
+    worker::ParkReady => worker::ParkReadyReply, "park_ready";
+    worker::ParkDecline => worker::ParkDeclineReply, "park_decline";
+    usage::ReadUsage => usage::UsageReply, "usage";
+    events::ReadEvents => events::EventsReply, "events";
     daemon::DaemonStatus => daemon::DaemonStatusReply, "daemon.status";
     daemon::DaemonStop => daemon::DaemonStopReply, "daemon.stop";
     daemon::DaemonRestart => daemon::DaemonRestartReply, "daemon.restart";

@@ -130,6 +130,22 @@ pub enum ErrorKind {
     Interrupted,
     /// The target is parked.
     Parked,
+    /// The caller's lead is parked.
+    LeadParked,
+    /// The caller's lead reads nothing any more.
+    LeadGone,
+    /// The target is a plain command, which reads nothing while it runs.
+    NotSteerable,
+    /// The target has ended and cannot be resumed.
+    NotResumable,
+    /// Another connection holds the lease.
+    StaleLease,
+    /// Another process speaks for this worker.
+    AlreadyConnected,
+    /// The connection only reads.
+    ReadOnly,
+    /// The caller is owed more than it takes in.
+    Backpressure,
     /// Nothing else can move: the newest wait gives up.
     Deadlock,
     /// The tree has active work.
@@ -174,6 +190,14 @@ impl ErrorKind {
             | Self::Stopping
             | Self::Interrupted
             | Self::Parked
+            | Self::LeadParked
+            | Self::LeadGone
+            | Self::NotSteerable
+            | Self::NotResumable
+            | Self::StaleLease
+            | Self::AlreadyConnected
+            | Self::ReadOnly
+            | Self::Backpressure
             | Self::Deadlock
             | Self::Active
             | Self::Draining

@@ -102,7 +102,7 @@ pub fn request(call: CallId, caller: Caller, method: &str, params: Option<&RawVa
             command(Command::Wait { call, caller, request_id, names, any, timeout_ms })
         }
         ReadResult::METHOD => {
-            let ReadResult { name, wait, timeout_ms, tree } = read(method, params)?;
+            let ReadResult { name, wait, timeout_ms, tree, .. } = read(method, params)?;
             command(Command::Result { call, caller, tree, name, wait, timeout_ms })
         }
         Status::METHOD => {

@@ -43,7 +43,10 @@ pub struct Submitter {
 pub struct Task {
     /// Program and arguments. The program is looked up on the task's `PATH`.
     pub argv: Vec<Bytes>,
-    /// The text that the worker finds on its standard input.
+    /// How the worker speaks.
+    #[serde(default, skip_serializing_if = "Runner::is_command")]
+    pub runner: Runner,
+    /// The text that the worker finds on its standard input; for the runner `worker`, the first item that it is delivered.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
     /// A name that is unique in the tree; one is made up when absent.
@@ -64,6 +67,23 @@ pub struct Task {
     /// Wall time in milliseconds from its first start, parked time included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+}
+
+/// How a worker speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runner {
+    /// Any program: standard input is the task, standard output the answer, exit 0 is success.
+    #[default]
+    Command,
+    /// It says `hello` and speaks the worker protocol over the socket. Its standard input is a pipe that is closed when it should exit.
+    Worker,
+}
+
+impl Runner {
+    fn is_command(&self) -> bool {
+        *self == Self::Command
+    }
 }
 
 /// A task's share of the budget: a number, or `"rest"` for all that the launcher has left (a job of one task only).
@@ -103,6 +123,9 @@ pub struct Receipt {
     pub job: JobId,
     /// One entry per task, in order.
     pub tasks: Vec<TaskReceipt>,
+    /// What the launcher should know, for instance that it takes in fewer results than it asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// With `foreground`: the results, in the same order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<WorkerResult>,

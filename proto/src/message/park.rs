@@ -27,7 +27,7 @@ pub struct Wake {
     /// Direct children that have not ended yet.
     pub active_children: u32,
     /// What it is owed, in order; each is handed over once.
-    pub items: Vec<WakeItem>,
+    pub items: Vec<crate::message::deliver::Item>,
 }
 
 /// Why a worker was woken.
@@ -38,18 +38,4 @@ pub enum WakeReason {
     Settled,
     /// A completion is there and a slot was to spare; other descendants are still active.
     Completion,
-}
-
-/// One thing owed to a lead.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum WakeItem {
-    /// A child has ended.
-    Completion {
-        /// The number of the item in this lead's outbox.
-        seq: u64,
-        /// How it ended and what it answered.
-        #[serde(flatten)]
-        result: crate::message::result::WorkerResult,
-    },
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{ExecutionId, JobId, WorkerId};
 use crate::outcome::Outcome;
+use crate::usage::UsageTotals;
 
 /// Blocks until direct children have ended. Aborting it aborts only the wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +56,17 @@ pub struct WorkerEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadResult {
     /// The worker's name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// Instead of a name: this execution, also an earlier one of its worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<ExecutionId>,
+    /// Instead of a name: the task of this job that `task_index` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// The task of the job, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_index: Option<u32>,
     /// Block until it has ended (the lead only).
     #[serde(default)]
     pub wait: bool,
@@ -101,6 +112,18 @@ pub struct WorkerResult {
     /// Whether the answer is what a failed or stopped worker had written so far.
     #[serde(default)]
     pub partial: bool,
+    /// Whether its last message was cut at a length limit of the model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub length_limited: bool,
+    /// Whether its lead was told this before: read, or announced and taken in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told_before: bool,
+    /// What it used, alone and with all below it; absent where nothing was ever reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageTotals>,
+    /// Whether a part of its transcript could not be written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lossy: bool,
     /// The file that holds the answer byte by byte; absent when the worker never had a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_path: Option<String>,

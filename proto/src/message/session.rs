@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Epoch, Token, TreeId, WorkerId};
+use crate::id::{Epoch, ExecutionId, Token, TreeId, WorkerId};
 
 /// Must come first on a connection; anything else before it is refused with `hello_first`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,34 @@ pub struct Hello {
     /// The capability that the client holds; without one it is an operator, who may look and may open trees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
+    /// What the connection wants to be beyond making calls; absent: nothing, and nothing is pushed to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<RoleAsked>,
+    /// What a worker can do beyond the least.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<Capability>,
+}
+
+/// What a connection asks to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoleAsked {
+    /// Holder of the root's lease: what the root is owed is pushed here, and only here it can be acknowledged. The newest one has it.
+    Root,
+    /// The voice of a worker's process: its task, messages and completions are pushed here. One at a time.
+    Worker,
+    /// A reader: calls that change anything are refused.
+    Observer,
+}
+
+/// What a worker can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Capability {
+    /// It saves its context when asked, and goes on from it in another process.
+    Park,
+    /// It takes in items while a turn is on.
+    Steer,
 }
 
 /// What `ROOST_TREE`, `ROOST_WORKER`, `ROOST_TOKEN` and `ROOST_EPOCH` say.
@@ -48,6 +76,47 @@ pub struct Welcome {
     /// The tree's interrupt generation: a launch that carries an older one is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,
+    /// For the holder of a root's lease: its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<u64>,
+    /// For holders of a lease and for workers: how completions are to be taken in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliveryMode>,
+    /// Milliseconds for which a completion is to be held back before it is taken in, so that a reading of it comes first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_ms: Option<u64>,
+    /// For a worker: who it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerWelcome>,
+}
+
+/// What a worker's process is told about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerWelcome {
+    /// Its name.
+    pub name: String,
+    /// Its execution.
+    pub execution: ExecutionId,
+    /// Whether it goes on from a saved context, which `ROOST_CONTEXT` names.
+    pub wakes: bool,
+    /// The request id of the call in which the process before it was parked: to be made again, with the same id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
+}
+
+/// How completions reach a lead's model: a setting of the tree. The lead's client carries it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryMode {
+    /// Into the turn that is on, after the current tool call; an idle lead is woken.
+    #[default]
+    Steer,
+    /// When the turn has nothing left to do; an idle lead is woken.
+    FollowUp,
+    /// With the next turn that something else starts.
+    NextTurn,
+    /// Not at all: results are fetched.
+    Passive,
 }
 
 /// As what a connection may speak.
@@ -58,6 +127,8 @@ pub enum Role {
     Root,
     /// A worker of a tree.
     Worker,
+    /// A reader.
+    Observer,
     /// The user, from outside of any tree.
     Operator,
 }

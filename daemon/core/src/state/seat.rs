@@ -43,8 +43,8 @@ fn counts_of(worker: &Worker) -> Counts {
         Phase::ParkAsked { .. } | Phase::Leaving { .. } => counts.parking = 1,
         Phase::Parked { .. } => counts.parked = 1,
         Phase::Finishing { .. } => counts.finishing = 1,
-        Phase::Ended { outcome: Outcome::Completed } => counts.completed = 1,
-        Phase::Ended { outcome: Outcome::Failed(_) } => counts.failed = 1,
+        Phase::Ended { outcome: Outcome::Completed | Outcome::WrappedUp } => counts.completed = 1,
+        Phase::Ended { outcome: Outcome::Failed(_) | Outcome::Aborted { .. } } => counts.failed = 1,
         Phase::Ended { outcome: Outcome::Stopped } => counts.stopped = 1,
         Phase::Queued
         | Phase::Starting(_)

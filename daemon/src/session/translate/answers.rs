@@ -11,7 +11,8 @@ use roost_proto::id::{Epoch, ExecutionId, WorkerId};
 use roost_proto::message::PROTOCOL_VERSION;
 use roost_proto::message::daemon::DaemonStopReply;
 use roost_proto::message::launch::{Placement, Receipt, TaskReceipt};
-use roost_proto::message::park::{ParkReply, Wake, WakeItem, WakeReason};
+use roost_proto::message::deliver::{Item, ItemKind};
+use roost_proto::message::park::{ParkReply, Wake, WakeReason};
 use roost_proto::message::result::{ResultReply, WaitReply, WorkerEnd, WorkerResult};
 use roost_proto::message::session::{Role, Welcome};
 use roost_proto::message::status::{StatusReply, TreeStatus, WorkerStatus};
@@ -65,7 +66,17 @@ pub fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Caller>)
     let message = match reply {
         Reply::Welcome { caller, tree: _, budget_remaining, generation } => {
             let daemon = env!("CARGO_PKG_VERSION").to_owned();
-            let welcome = Welcome { protocol: PROTOCOL_VERSION, daemon, role: role(caller), budget_remaining, generation };
+            let welcome = Welcome {
+                protocol: PROTOCOL_VERSION,
+                daemon,
+                role: role(caller),
+                budget_remaining,
+                generation,
+                lease: None,
+                delivery: None,
+                hold_ms: None,
+                worker: None,
+            };
             return (raw(&welcome), Some(caller));
         }
         Reply::Opened { tree, token, created, settings } => {
@@ -74,7 +85,7 @@ pub fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Caller>)
         }
         Reply::Receipt { job, tasks, ends } => {
             let results = results(&ends, ANSWERS_BYTES_MAX, files).collect();
-            raw(&Receipt { job, tasks: tasks.into_iter().map(task_receipt).collect(), results })
+            raw(&Receipt { job, tasks: tasks.into_iter().map(task_receipt).collect(), warnings: Vec::new(), results })
         }
         Reply::Ends { ends, pending, timed_out } => {
             raw(&WaitReply { ended: ends.into_iter().map(worker_end).collect(), pending, timed_out })
@@ -124,7 +135,8 @@ pub fn progress(counts: &TreeCounts) -> Progress {
 pub fn wake(wake: &effect::Wake, files: &dyn Files) -> Wake {
     let reason = if wake.settled { WakeReason::Settled } else { WakeReason::Completion };
     let share = WAKE_BYTES_MAX / wake.items.len().max(1);
-    let item = |(seq, end): &(u64, End)| WakeItem::Completion { seq: *seq, result: result(end, share, files) };
+    let completion = |end: &End| ItemKind::Completion { result: Box::new(result(end, share, files)) };
+    let item = |(seq, end): &(u64, End)| Item { seq: *seq, what: completion(end) };
     Wake { reason, active_children: wake.active_children, items: wake.items.iter().map(item).collect() }
 }
 
@@ -167,6 +179,10 @@ fn result(end: &End, bytes_max: usize, files: &dyn Files) -> WorkerResult {
         answer: text,
         answer_bytes: bytes,
         answer_truncated: truncated || cut,
+        length_limited: false,
+        told_before: false,
+        usage: None,
+        lossy: false,
         answer_path: path,
     }
 }
