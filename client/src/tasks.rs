@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use roost::proto::bytes::Bytes;
-use roost::proto::message::launch::{Allowance, Task};
+use roost::proto::message::launch::{Allowance, Runner, Task};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
@@ -35,9 +35,21 @@ pub struct TaskArgs {
     /// The same from a file, or from standard input for `-`
     #[arg(long, value_name = "FILE")]
     task_file: Option<OsString>,
+    /// How it speaks: any program, or one that speaks the worker protocol
+    #[arg(long, value_name = "RUNNER", value_enum, default_value_t = RunnerArg::Command)]
+    runner: RunnerArg,
     /// How many descendants it may launch over its life: a number, or `rest`
     #[arg(long, value_name = "N", value_parser = values::allowance, allow_negative_numbers = true)]
     descendants: Option<Allowance>,
+}
+
+/// How a worker speaks.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum RunnerArg {
+    /// Standard input is the task, standard output the answer
+    Command,
+    /// It says hello and speaks the worker protocol over the socket
+    Worker,
 }
 
 impl TaskArgs {
@@ -51,6 +63,10 @@ impl TaskArgs {
         };
         Ok(Task {
             argv: argv.iter().cloned().map(Bytes::from).collect(),
+            runner: match self.runner {
+                RunnerArg::Command => Runner::Command,
+                RunnerArg::Worker => Runner::Worker,
+            },
             task: text,
             name: self.name.clone(),
             cwd: self.cwd.clone().map(Bytes::from),

@@ -42,7 +42,7 @@ impl ResultArgs {
         if tree.is_none() && connection.config().identity.is_none() {
             return Err(Failure::no_tree());
         }
-        let request = ReadResult { name: self.name.clone(), wait: self.wait, timeout_ms: self.timeout, tree };
+        let request = ReadResult { name: self.name.clone(), wait: self.wait, timeout_ms: self.timeout, tree, ..ReadResult::default() };
         match connection.result(&request)? {
             ResultReply::Ended(result) => self.ended(&result, out),
             ResultReply::Active { name, state, timed_out } => active(name, state, timed_out, out),

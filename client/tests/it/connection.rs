@@ -73,7 +73,7 @@ fn a_waiting_result_comes_back_after_several_breaks() {
         })
     });
     let mut root = Connection::dial(fake.config()).unwrap();
-    let request = ReadResult { name: "a".into(), wait: true, timeout_ms: None, tree: None };
+    let request = ReadResult { name: "a".into(), wait: true, ..ReadResult::default() };
     root.result(&request).unwrap();
     assert_eq!(fake.calls("result").len(), 4);
 }

@@ -53,7 +53,7 @@ pub struct WorkerEnd {
 }
 
 /// Reads a worker's result. For its lead, a result that is read counts as consumed and is not announced afterwards.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadResult {
     /// The worker's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -59,7 +59,7 @@ pub(super) fn work(plan: &Plan, tell: &Sender<Event>) -> Result<Done, Error> {
     })?;
     let name = receipt.tasks.into_iter().next().map(|task| task.name).ok_or_else(|| odd("launch", "the receipt has no task"))?;
     send(tell, Event::Launched(name.clone()));
-    let result = match connection.result(&ReadResult { name: name.clone(), wait: true, timeout_ms: None, tree: None })? {
+    let result = match connection.result(&ReadResult { name: name.clone(), wait: true, ..ReadResult::default() })? {
         ResultReply::Ended(result) => result,
         ResultReply::Active { .. } => return Err(odd("result", "the wait is over and the worker has not ended")),
     };

@@ -113,8 +113,8 @@ impl Paint {
 
     fn state(&self, worker: &WorkerStatus) -> String {
         match (&worker.outcome, worker.state) {
-            (Some(Outcome::Completed), _) => self.painted("completed", Colour::Green),
-            (Some(outcome @ Outcome::Failed(_)), _) => self.painted(&escape_line(&outcome.to_string()), Colour::Red),
+            (Some(Outcome::Completed | Outcome::WrappedUp), _) => self.painted("completed", Colour::Green),
+            (Some(outcome @ (Outcome::Failed(_) | Outcome::Aborted { .. })), _) => self.painted(&escape_line(&outcome.to_string()), Colour::Red),
             (Some(Outcome::Stopped), _) => self.painted("stopped", Colour::Dim),
             (None, WorkerState::Running | WorkerState::Starting | WorkerState::Waking) => {
                 self.painted(state_text(worker.state), Colour::Green)
