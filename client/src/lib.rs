@@ -15,7 +15,7 @@
 //!         attended: false,
 //!         generation: None,
 //!     })?;
-//!     let ends = root.wait(&Wait { request_id: roost::request_id()?, names: Vec::new(), any: false, timeout_ms: None })?;
+//!     let ends = root.wait(&Wait { request_id: roost::request_id()?, names: Vec::new(), any: false, timeout_ms: None, tell_later: false })?;
 //!     assert_eq!(ends.ended.len(), 1);
 //!     Ok(())
 //! }

@@ -52,6 +52,7 @@ requests! {
     tree::Watch => tree::Progress, "watch";
     launch::Launch => launch::Receipt, "launch";
     result::Wait => result::WaitReply, "wait";
+    result::Told => result::ToldReply, "told";
     result::ReadResult => result::ResultReply, "result";
     status::Status => status::StatusReply, "status";
     stop::Stop => stop::StopReply, "stop";

@@ -31,7 +31,7 @@ pub struct WaitArgs {
 impl WaitArgs {
     /// Waits and prints.
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
-        let wait = Wait { request_id: roost::request_id()?, names: self.names, any: self.any, timeout_ms: self.timeout };
+        let wait = Wait { request_id: roost::request_id()?, names: self.names, any: self.any, timeout_ms: self.timeout, tell_later: false };
         let reply = setup.in_tree()?.wait(&wait)?;
         if out.json {
             out.json(&reply)?;

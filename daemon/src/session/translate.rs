@@ -97,7 +97,7 @@ pub fn request(call: CallId, caller: Caller, method: &str, params: Option<&RawVa
         }
         Launch::METHOD => launch::launch(call, caller, read(method, params)?)?,
         Wait::METHOD => {
-            let Wait { request_id, names, any, timeout_ms } = read(method, params)?;
+            let Wait { request_id, names, any, timeout_ms, .. } = read(method, params)?;
             not_many(&names)?;
             command(Command::Wait { call, caller, request_id, names, any, timeout_ms })
         }

@@ -7,7 +7,7 @@ use crate::outcome::Outcome;
 use crate::usage::UsageTotals;
 
 /// Blocks until direct children have ended. Aborting it aborts only the wait.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// Repeating it after a lost connection gets the same answer.
     pub request_id: String,
@@ -17,10 +17,24 @@ pub struct Wait {
     /// Answer at the first end instead of the last.
     #[serde(default)]
     pub any: bool,
+    /// The caller says with [`Told`] when it has taken the answer in; until then nothing of it counts as told, whatever dies in between.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tell_later: bool,
     /// Milliseconds after which the call answers with `timed_out`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
+
+/// The caller has the ends that a [`Wait`] with `tell_later` answered with: they are not announced any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Their executions.
+    pub executions: Vec<ExecutionId>,
+}
+
+/// Answer to [`Told`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldReply {}
 
 /// Answer to [`Wait`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
