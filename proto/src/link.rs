@@ -3,6 +3,8 @@
 //! A frame is a little-endian u32 length and that many bytes. Types here carry no serde attribute that bincode cannot decode
 //! (no internal tags, no `skip_serializing_if`): see `docs/adr/0001-foundations.md`.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::id::Incarnation;
@@ -143,6 +145,16 @@ pub enum ExitStatus {
     Signal(i32),
     /// It is gone, and it was not ours to wait for.
     Unknown,
+}
+
+impl fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Unknown => f.write_str("nobody saw how"),
+        }
+    }
 }
 
 /// The signals that the broker may ask for.

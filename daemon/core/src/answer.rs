@@ -5,7 +5,8 @@ use roost_proto::id::{JobId, TreeId, WorkerId};
 use crate::calls::{Over, Pending, Want};
 use crate::command::CallId;
 use crate::effect::{Effect, Reply};
-use crate::event::Owner;
+use crate::event::{Owner, Sent};
+use crate::limits::BACKLOG_WARN;
 use crate::lifecycle::launch::placed;
 use crate::lifecycle::open::active_workers;
 use crate::lifecycle::wait::{answer_result, consume};
@@ -25,12 +26,23 @@ pub fn answer(step: &mut Step<'_>, call: CallId, pending: Pending) {
         Want::Welcome(_) => step.refuse(call, Rejection::UnknownIdentity),
         Want::Receipt(job) => {
             let tasks = placed(step.state, job);
-            step.reply(call, Reply::Receipt { job, tasks, ends: Vec::new() });
+            let backlog = backlog(step, pending.asker);
+            step.reply(call, Reply::Receipt { job, tasks, ends: Vec::new(), backlog });
         }
-        Want::Results(job) => results(step, call, job, pending.asker),
+        Want::Results { job, .. } => results(step, call, job, pending.asker),
         Want::Ends { workers, any, told: Some(told), .. } => told_again(step, call, &workers, &told, any),
-        Want::Ends { request_id, workers, any: _, told: None } => ends(step, call, pending.asker, request_id, &workers, timed_out),
-        Want::Result(worker) => answer_result(step, call, worker, pending.asker, timed_out),
+        Want::Ends { request_id, workers, any: _, told: None, tell_later } => {
+            let asker = pending.asker.filter(|_| !tell_later);
+            ends(step, call, asker, request_id, &workers, timed_out);
+        }
+        Want::Result { execution, .. } => answer_result(step, call, execution, pending.asker, timed_out),
+        Want::Sent { message, sent } => {
+            let placed = match sent {
+                Sent::Resumes(job) => placed(step.state, job).into_iter().next().map(|placed| (job, placed)),
+                Sent::Steering(_) | Sent::AfterEnd(_) | Sent::ToLead => None,
+            };
+            step.reply(call, Reply::Sent { message, sent, placed });
+        }
         Want::Stopped(names) => {
             // The call remembers who had ended before; the reply says whom the stop ended.
             let names = names.into_iter().map(|(name, had_ended)| (name, !had_ended)).collect();
@@ -62,7 +74,7 @@ fn results(step: &mut Step<'_>, call: CallId, job: JobId, asker: Option<(TreeId,
     }
     let tasks = placed(step.state, job);
     let ends = workers.iter().filter_map(|worker| end_of(step.state, *worker)).collect();
-    step.reply(call, Reply::Receipt { job, tasks, ends });
+    step.reply(call, Reply::Receipt { job, tasks, ends, backlog: None });
 }
 
 fn ends(step: &mut Step<'_>, call: CallId, asker: Option<(TreeId, Owner)>, request_id: String, workers: &[WorkerId], timed_out: bool) {
@@ -91,4 +103,11 @@ fn told_again(step: &mut Step<'_>, call: CallId, workers: &[WorkerId], told: &[W
     let ends = told.iter().filter_map(|worker| end_of(step.state, *worker)).collect();
     let timed_out = !any && !pending.is_empty();
     step.reply(call, Reply::Ends { ends, pending, timed_out });
+}
+
+/// How many ends a launcher that is handed them has not taken in, where that is worth a warning.
+fn backlog(step: &Step<'_>, asker: Option<(TreeId, Owner)>) -> Option<usize> {
+    let (tree, owner) = asker?;
+    let lead = step.state.lead(tree, owner)?;
+    Some(lead.outbox.ends()).filter(|ends| lead.is_told && *ends >= BACKLOG_WARN)
 }

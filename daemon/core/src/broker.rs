@@ -18,11 +18,14 @@ mod turn;
 use std::collections::BTreeMap;
 
 use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::message::events::NumberedEvent;
 
 use crate::calls::Calls;
 use crate::command::Command;
 use crate::effect::Effect;
 use crate::event::Record;
+use crate::holders::Holders;
+use crate::lifecycle::deliver::next_group;
 use crate::limits::{CLOSED_WORKERS_MAX, REATTACH_MS, RETENTION_MS};
 use crate::schedule::{self, Rules};
 use crate::state::{IllegalEvent, State};
@@ -35,6 +38,8 @@ use turn::Turn;
 pub struct Outcome {
     /// Events, for the journal.
     pub records: Vec<Record>,
+    /// The same as everybody may see it, numbered within its tree; for the journal.
+    pub stream: Vec<(TreeId, NumberedEvent)>,
     /// Effects, to be released after the commit of the events.
     pub effects: Vec<Effect>,
     /// Trees whose counts may have changed.
@@ -53,6 +58,8 @@ pub struct Broker {
     reattach_until: Option<Mono>,
     /// Ephemeral trees: connections of the root, and since when there is none.
     roots: BTreeMap<TreeId, Presence>,
+    /// Who holds leases.
+    holders: Holders,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +78,7 @@ impl Broker {
             ticked: Mono(0),
             reattach_until: None,
             roots: BTreeMap::new(),
+            holders: Holders::default(),
         }
     }
 
@@ -103,7 +111,7 @@ impl Broker {
         let early = self.state.open_trees().filter_map(|tree| schedule::next_early_wake(&self.state, tree)).filter(|at| *at > after);
         let retention = self.state.closed.first().map(|(closed, _)| *closed + RETENTION_MS).filter(|at| *at > after);
         let absent = self.roots.values().filter(|root| root.connections == 0).map(|root| root.since + REATTACH_MS).filter(|at| *at > after);
-        timers.into_iter().chain(early).chain(retention).chain(absent).chain(self.calls.next_deadline()).chain(self.reattach_until).min()
+        timers.into_iter().chain(early).chain(retention).chain(absent).chain(self.calls.next_deadline()).chain(self.reattach_until).chain(self.holders.next_deadline()).chain(next_group(&self.state)).min()
     }
 
     /// One step. An error is a fault of this program: nothing of the step may be written, and the broker must not go on.
@@ -111,7 +119,7 @@ impl Broker {
         let mut step = Step::new(now, &mut self.state);
         let mut calls = std::mem::take(&mut self.calls);
         let since = self.ticked;
-        let mut turn = Turn { step: &mut step, calls: &mut calls, rules: &mut self.rules, roots: &mut self.roots };
+        let mut turn = Turn { step: &mut step, calls: &mut calls, rules: &mut self.rules, roots: &mut self.roots, holders: &mut self.holders };
         if matches!(command, Command::Reconcile { .. }) {
             self.reattach_until = Some(now.mono + REATTACH_MS);
         }
@@ -123,13 +131,13 @@ impl Broker {
         turn.pass_time(since);
         turn.settle();
         self.ticked = self.ticked.max(now.mono);
-        let Step { records, effects, fault, .. } = step;
+        let Step { records, stream, effects, fault, .. } = step;
         self.calls = calls;
         match fault {
             Some(fault) => Err(fault),
             None => {
                 let changed = changed(&self.state, &records);
-                Ok(Outcome { records, effects, changed })
+                Ok(Outcome { records, stream, effects, changed })
             }
         }
     }

@@ -10,6 +10,7 @@ use roost_proto::id::{TreeId, WorkerId};
 use crate::command::CallId;
 use crate::event::Owner;
 use crate::rejection::Rejection;
+use crate::state::speech::Held;
 use crate::time::Mono;
 
 pub use pending::{Over, Pending, Want};
@@ -141,6 +142,15 @@ impl Calls {
     /// The newest waiting call of a worker.
     pub fn newest_wait(&self, asker: Asker) -> Option<CallId> {
         self.of(asker).filter(|(_, pending)| pending.over.is_none() && pending.want.blocks()).map(|(call, _)| call).max()
+    }
+
+    /// The call in which this asker waits, for the process that goes on in its place.
+    pub fn held(&self, asker: Asker) -> Option<Held> {
+        let call = self.newest_wait(asker)?;
+        let pending = self.calls.get(&call)?;
+        let request_id = pending.want.request_id()?.to_owned();
+        let Pending { awaited, deadline, .. } = pending;
+        Some(Held { request_id, awaited: awaited.clone(), any: pending.want.at_first(), deadline: *deadline, over: false })
     }
 
     /// This asker is to be looked at again.

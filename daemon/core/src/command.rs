@@ -3,13 +3,15 @@
 //! They are not the wire's requests (`session/translate.rs` makes them) and not the journal's events.
 
 mod parts;
+mod speak;
 
 use roost_proto::id::{Epoch, Incarnation, TreeId, WorkerId};
 use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity};
 
-use crate::event::Context;
+use crate::event::{Context, Owner};
 
-pub use parts::{Allowance, Claim, Launch, Open, Task};
+pub use parts::{Allowance, Claim, Launch, Open, Role, Target, Task};
+pub use speak::{Activity, Settle, Speak};
 
 /// A call that waits for its answer. The driver hands the numbers out and knows which connection each belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +78,8 @@ pub enum Command {
         names: Vec<String>,
         /// At the first end.
         any: bool,
+        /// Nothing counts as told before the caller has said so.
+        tell_later: bool,
         /// Milliseconds.
         timeout_ms: Option<u64>,
     },
@@ -88,9 +92,11 @@ pub enum Command {
         /// The tree, for an operator.
         tree: Option<TreeId>,
         /// Whose result.
-        name: String,
+        of: Target,
         /// Until it has ended.
         wait: bool,
+        /// The caller's name for a call that waits: the process after a park repeats it.
+        request_id: Option<String>,
         /// Milliseconds.
         timeout_ms: Option<u64>,
     },
@@ -170,33 +176,40 @@ pub enum Command {
         /// What it saved.
         context: Context,
     },
-    /// A worker that speaks the protocol ended its turn. Without active descendants that is its end.
-    Settle {
-        /// Which incarnation.
-        incarnation: Incarnation,
-        /// What it saved.
-        context: Context,
+    /// What a lead says, or a worker that speaks.
+    Speak {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// The lease that the connection holds.
+        lease: Option<u64>,
+        /// What.
+        speak: Box<Speak>,
     },
-    /// A worker that was asked to park has saved its context and may exit.
-    ParkReady {
-        /// Which incarnation.
-        incarnation: Incarnation,
-        /// What it saved.
-        context: Context,
+    /// Look at what was used.
+    Usage {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// The tree, for an operator.
+        tree: Option<TreeId>,
+        /// Only this worker and what is below it.
+        name: Option<String>,
+        /// A line for each worker.
+        each: bool,
+        /// Only workers after this one.
+        after: Option<WorkerId>,
     },
-    /// A worker that was asked to park cannot.
-    ParkDecline {
-        /// Which incarnation.
-        incarnation: Incarnation,
-        /// Do not ask again for so long; what is beyond the bound counts as the bound.
-        not_before_ms: u64,
-    },
-    /// A worker that speaks the protocol has taken in what it was owed.
-    Ack {
-        /// Which incarnation.
-        incarnation: Incarnation,
-        /// Up to this number.
-        last: u64,
+    /// The connection that held a lease is gone.
+    LeaseGone {
+        /// The tree.
+        tree: TreeId,
+        /// Whose.
+        owner: Owner,
+        /// Its number.
+        lease: u64,
     },
     /// The connection of these calls is gone: what they waited for does not matter any more.
     Abandon {

@@ -1,12 +1,15 @@
 //! What the world must be told: values that only the driver may carry out, and only after the commit of their own events.
 
-use roost_proto::id::{Epoch, ExecutionId, Incarnation, JobId, Token, TreeId, WorkerId};
+use roost_proto::id::{Epoch, ExecutionId, Incarnation, JobId, MessageId, Token, TreeId, WorkerId};
 use roost_proto::link::{ProcessIdentity, Signal};
 use roost_proto::outcome::Outcome;
+use roost_proto::usage::UsageTotals;
 
 use crate::command::{CallId, Caller};
-use crate::event::{Context, Settings};
+use crate::event::{Context, Owner, Sent, Settings, TextId};
 use crate::rejection::Rejection;
+use crate::state::speech::{Next, Said};
+use crate::usage_view::UsageView;
 use crate::view::{TreeCounts, TreeView, WorkerView};
 
 /// One effect.
@@ -35,23 +38,29 @@ pub enum Effect {
         /// With what.
         signal: Signal,
     },
-    /// Hand a live worker what it is owed; it stays owed until it is acknowledged.
-    Deliver {
-        /// Which.
-        incarnation: Incarnation,
-        /// The items, in order.
-        items: Vec<(u64, End)>,
+    /// Hand the holder of a lease what it is owed; it stays owed until it is acknowledged.
+    Deliver(Box<Delivery>),
+    /// What was handed over to the holder of this lease is not owed any more: it was read by another way.
+    Withdraw {
+        /// To whom.
+        to: Holder,
+        /// Their numbers.
+        items: Vec<u64>,
     },
-    /// Ask a settled worker to park.
+    /// Another connection has taken this lease.
+    LeaseLost {
+        /// From whom.
+        from: Holder,
+    },
+    /// Ask a worker that waits to park.
     AskPark {
-        /// Which.
-        incarnation: Incarnation,
+        /// Whom.
+        to: Holder,
+        /// Within so many milliseconds; `None`: whenever.
+        deadline_ms: Option<u64>,
     },
-    /// Tell a worker that its park is recorded: it must exit.
-    ParkOk {
-        /// Which.
-        incarnation: Incarnation,
-    },
+    /// A text that nobody will ask for again.
+    ForgetText(TextId),
     /// The end of this incarnation is recorded.
     Forget {
         /// Which.
@@ -68,6 +77,8 @@ pub enum Effect {
     },
     /// Nothing of this tree is needed any more: remove its files.
     RemoveFiles {
+        /// Which tree.
+        tree: TreeId,
         /// Its executions and how many incarnations each had.
         executions: Vec<(ExecutionId, Epoch)>,
         /// Its workers.
@@ -90,6 +101,8 @@ pub struct Spawn {
     pub token: Token,
     /// Whether what it leaves behind is ended.
     pub end_leftovers: bool,
+    /// Whether it speaks the worker protocol: then its items are handed over by its connection.
+    pub speaks: bool,
     /// For a wake: what is handed over.
     pub wake: Option<Wake>,
 }
@@ -104,7 +117,78 @@ pub struct Wake {
     /// The saved context to verify and hand over.
     pub context: Context,
     /// The items, in order.
-    pub items: Vec<(u64, End)>,
+    pub items: Vec<Owed>,
+}
+
+/// Who holds a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holder {
+    /// The tree.
+    pub tree: TreeId,
+    /// The lead or worker.
+    pub owner: Owner,
+    /// The lease.
+    pub lease: u64,
+}
+
+/// Items for the holder of a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// To whom.
+    pub to: Holder,
+    /// Whether it should start a turn.
+    pub wake: bool,
+    /// Direct children that have not ended.
+    pub active_children: u32,
+    /// The items, in order.
+    pub items: Vec<Owed>,
+}
+
+/// One item, with what its receiver needs to know; texts are looked up by whoever carries it out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owed {
+    /// Its number.
+    pub seq: u64,
+    /// What.
+    pub what: OwedKind,
+}
+
+/// What an item is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OwedKind {
+    /// What this worker was launched with.
+    Task(WorkerId),
+    /// An end.
+    Completion(Box<End>),
+    /// Words of the lead.
+    LeadMessage(MessageId),
+    /// Words of a child.
+    ChildMessage {
+        /// The message.
+        message: MessageId,
+        /// The child's name.
+        from: String,
+        /// The child.
+        worker: WorkerId,
+    },
+    /// A child waits for children of its own.
+    Notice {
+        /// The child's name.
+        from: String,
+        /// The child.
+        worker: WorkerId,
+        /// Its execution.
+        execution: ExecutionId,
+        /// What its turn answered.
+        text: Option<TextId>,
+    },
+    /// A message that was never read.
+    Undelivered {
+        /// The message.
+        message: MessageId,
+        /// Whom it was for.
+        to: String,
+    },
 }
 
 /// How one worker ended, with all its identities.
@@ -124,6 +208,27 @@ pub struct End {
     pub epoch: Epoch,
     /// How.
     pub outcome: Outcome,
+    /// What it said, where it speaks; otherwise its answer is in a file.
+    pub said: Option<Said>,
+    /// Whether it speaks.
+    pub speaks: bool,
+    /// Its lead was told before.
+    pub told_before: bool,
+    /// What it has used, where something was reported.
+    pub usage: Option<UsageTotals>,
+}
+
+/// What a connection is beyond a caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The lease that it holds.
+    pub holder: Holder,
+    /// How completions are to be taken in.
+    pub delivery: crate::event::Delivery,
+    /// Milliseconds.
+    pub hold_ms: u64,
+    /// For a worker: name, execution, whether it goes on from a context, and the call that it goes on in.
+    pub worker: Option<(String, ExecutionId, bool, Option<String>)>,
 }
 
 /// The answers.
@@ -139,6 +244,8 @@ pub enum Reply {
         budget_remaining: Option<u64>,
         /// Interrupt generation.
         generation: Option<u64>,
+        /// What the connection is beyond that.
+        standing: Option<Box<Standing>>,
     },
     /// To `Open` and `Attach`.
     Opened {
@@ -159,6 +266,8 @@ pub enum Reply {
         tasks: Vec<Placed>,
         /// In the foreground: how they ended.
         ends: Vec<End>,
+        /// How many ends the launcher has not taken in, where that is worth a warning.
+        backlog: Option<usize>,
     },
     /// To `Wait`.
     Ends {
@@ -170,7 +279,7 @@ pub enum Reply {
         timed_out: bool,
     },
     /// To `Result`: it has ended.
-    Result(End),
+    Result(Box<End>),
     /// To `Result`: it has not.
     StillActive {
         /// Who.
@@ -209,6 +318,37 @@ pub enum Reply {
     },
     /// To `Park`.
     Parked,
+    /// To `Settle`.
+    Settled(Next),
+    /// To `ParkReady`: whether it is parked.
+    ParkReady(bool),
+    /// To what needs no more than that: `Report`, `ParkDecline`, `Told`.
+    Done,
+    /// To `Ack`.
+    Acked {
+        /// Taken in now.
+        accepted: Vec<u64>,
+        /// Not owed any more.
+        gone: Vec<u64>,
+    },
+    /// To `Inbox`.
+    Inbox {
+        /// As many as fit.
+        items: Vec<Owed>,
+        /// How many more there are.
+        more: usize,
+    },
+    /// To `Message` and `TellLead`.
+    Sent {
+        /// The message.
+        message: MessageId,
+        /// What became of it.
+        sent: Sent,
+        /// Where a resume went.
+        placed: Option<(JobId, Placed)>,
+    },
+    /// To `Usage`.
+    Usage(Box<UsageView>),
     /// To `Drain`.
     Drained {
         /// How many were ended for it.

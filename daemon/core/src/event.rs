@@ -4,6 +4,7 @@
 //! They carry no text of a task, no argument and no environment: those lie beside them in the journal.
 
 mod parts;
+mod spoken;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +12,14 @@ use roost_proto::id::{Epoch, TreeId, WorkerId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::Outcome;
 
+use crate::state::speech::Held;
 use crate::time::{Mono, Now};
 
-pub use parts::{AcceptedTask, Context, Digest, Grant, InterruptScope, JobAccepted, Owner, Settings, StopCause, TreeOpened};
+pub use spoken::Spoken;
+
+pub use parts::{
+    AcceptedTask, Context, Delivery, Digest, Grant, InterruptScope, JobAccepted, Join, Owner, Runner, Sent, Settings, StopCause, TextId, TreeOpened,
+};
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,24 +95,10 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
     },
-    /// A live worker ended its turn with descendants active; its context is saved. (Runner `worker`.)
-    Settled {
-        /// Who.
-        worker: WorkerId,
-        /// The saved context.
-        context: Context,
-    },
     /// A settled worker goes on without having exited. (Runner `worker`.)
     Resumed {
         /// Who.
         worker: WorkerId,
-    },
-    /// A live worker has taken in what it was owed up to this number. (Runner `worker`.)
-    Delivered {
-        /// Who.
-        worker: WorkerId,
-        /// The last item.
-        last: u64,
     },
     /// A settled worker was asked to park.
     ParkAsked {
@@ -128,6 +120,9 @@ pub enum Event {
         worker: WorkerId,
         /// The saved context.
         context: Context,
+        /// The call in which it was parked; it makes it again when it is woken.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held: Option<Box<Held>>,
     },
     /// The main process has ended, and processes that it left behind are alive.
     MainExited {
@@ -190,6 +185,8 @@ pub enum Event {
         /// Whose ends.
         workers: Vec<WorkerId>,
     },
+    /// Something of workers that speak, of words, deliveries or usage.
+    Spoken(Box<Spoken>),
     /// The cap was set.
     CapSet {
         /// Of which tree.

@@ -46,8 +46,8 @@ pub fn check(state: &State) -> Result<(), Broken> {
         of.parked += u32::from(matches!(worker.phase, Phase::Parked { .. }));
         of.lent += u32::from(worker.is_lent());
         *active.entry((worker.tree, worker.owner)).or_default() += u32::from(!worker.has_ended());
-        // Adoption moves a worker, never its budget: the ledger is checked against the original launcher, see below.
-        *reserved.entry((worker.tree, worker.owner)).or_default() += 1 + worker.ledger.limit();
+        // Adoption moves a worker, never its budget: that is its launcher's.
+        *reserved.entry((worker.tree, worker.launcher)).or_default() += 1 + worker.ledger.high();
         timers.extend(worker.timers().into_iter().flatten().map(|at| (at, worker.id)));
     }
     if timers != state.timers {
@@ -65,11 +65,9 @@ pub fn check(state: &State) -> Result<(), Broken> {
         if tree.children.len() != tree.active_children as usize {
             return Err(format!("{}: the root has other children than are counted", tree.id));
         }
-        if !tree.settings.adopt_orphans {
-            let taken = reserved.get(&(tree.id, Owner::Root)).copied().unwrap_or(0);
-            if tree.ledger.limit() != tree.ledger.remaining() + taken {
-                return Err(format!("{}: limit is not remaining + reserved (I11)", tree.id));
-            }
+        let taken = reserved.get(&(tree.id, Owner::Root)).copied().unwrap_or(0);
+        if tree.ledger.limit() != tree.ledger.remaining() + taken {
+            return Err(format!("{}: limit is not remaining + reserved (I11)", tree.id));
         }
     }
     for worker in state.workers.values() {
@@ -80,9 +78,8 @@ pub fn check(state: &State) -> Result<(), Broken> {
         if worker.children.len() != worker.active_children as usize {
             return Err(format!("{}: it has other children than are counted", worker.id));
         }
-        let adopts = state.trees.get(&worker.tree).is_some_and(|tree| tree.settings.adopt_orphans);
         let taken = reserved.get(&key).copied().unwrap_or(0);
-        if !adopts && worker.ledger.limit() != worker.ledger.remaining() + taken {
+        if worker.ledger.limit() != worker.ledger.remaining() + taken {
             return Err(format!("{}: limit is not remaining + reserved (I11)", worker.id));
         }
     }
@@ -107,14 +104,16 @@ fn check_worker(state: &State, worker: &Worker) -> Result<(), Broken> {
     if matches!(worker.phase, Phase::Parked { .. }) && (worker.context.is_none() || worker.process.is_some()) {
         return fail("it is parked without a context, or with a process (I8)");
     }
+    let wakes = state.trees.get(&worker.tree).is_none_or(|tree| tree.settings.delivery.wakes());
+    let owed = worker.held.as_ref().map_or_else(|| worker.outbox.wakes(wakes), |held| held.over);
     if let Phase::Parked { ready: None, .. } = worker.phase
-        && (worker.active_children == 0 || !worker.outbox.is_empty())
+        && (worker.active_children == 0 || owed)
     {
         return fail("it is parked with something to wake for and nobody knows (I9)");
     }
     if let Phase::Parked { ready: Some(_), .. } = worker.phase
         && worker.active_children > 0
-        && worker.outbox.is_empty()
+        && !owed
     {
         return fail("it is to be woken for nothing: somebody else was told what it is owed (I10)");
     }

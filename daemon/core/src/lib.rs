@@ -11,9 +11,12 @@ pub mod rejection;
 pub mod schedule;
 pub mod state;
 pub mod step;
+pub mod stream;
 pub mod time;
+pub mod usage_view;
 pub mod view;
 
 mod answer;
 mod calls;
+mod holders;
 mod lifecycle;

@@ -40,3 +40,25 @@ pub const RETENTION_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
 pub const CLOSED_WORKERS_MAX: usize = 200_000;
 /// How long a process that has parked may take to exit, in milliseconds.
 pub const SETTLE_TO_EXIT_MS: u64 = 5_000;
+/// How long a completion is held back before its lead takes it in, in milliseconds: a reading of it comes first.
+pub const HOLD_MS: u64 = 200;
+/// How long a process that speaks the protocol may take to say hello, in milliseconds.
+pub const STARTUP_MS: u64 = 120_000;
+/// How long such a worker may show no sign of life outside of a tool, in milliseconds.
+pub const IDLE_MS: u64 = 20 * 60 * 1_000;
+/// Launches without a longer pause between them, in milliseconds, are told of together where the tree joins them.
+pub const JOIN_WINDOW_MS: u64 = 100;
+/// How long the first completion of a group waits for the others, in milliseconds.
+pub const JOIN_HOLD_MS: u64 = 30_000;
+/// How long the first straggler waits for the others, in milliseconds.
+pub const JOIN_STRAGGLER_MS: u64 = 15_000;
+/// So many ends that a lead does not take in are worth a warning.
+pub const BACKLOG_WARN: usize = 25;
+/// With so many its launches are refused.
+pub const BACKLOG_MAX: usize = 200;
+/// Most bytes of a message.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Most messages of one sender that are remembered for repeats.
+pub const SENT_MAX: usize = 64;
+/// Most items of one look at what is owed.
+pub const INBOX_ITEMS_MAX: usize = 1_000;

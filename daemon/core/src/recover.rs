@@ -6,7 +6,7 @@ use roost_proto::link::Signal;
 use crate::effect::Effect;
 use crate::state::State;
 use crate::state::worker::Phase;
-use crate::step::{delivery_of, spawn_of};
+use crate::step::spawn_of;
 
 /// The effects on processes that are open in this state.
 pub fn open_effects(state: &State) -> Vec<Effect> {
@@ -16,16 +16,16 @@ pub fn open_effects(state: &State) -> Vec<Effect> {
         if matches!(worker.phase, Phase::Starting(_)) {
             open.extend(spawn_of(state, worker.id).map(|spawn| Effect::Spawn(Box::new(spawn))));
         }
-        open.extend(delivery_of(state, worker.id));
         let signal = match (&worker.phase, worker.stop) {
-            (Phase::Leaving { killed: true, .. }, None) => Some(Signal::Kill),
+            (Phase::Leaving { killed: true, .. } | Phase::Closing { killed: true, .. }, None) => Some(Signal::Kill),
+            (Phase::Running, None) if worker.speech.as_ref().is_some_and(|speech| speech.late) => Some(Signal::Kill),
             (_, Some(stop)) if stop.killed => Some(Signal::Kill),
             (_, Some(_)) => Some(Signal::Term),
             (_, None) => None,
         };
         open.extend(signal.map(|signal| Effect::Signal { incarnation, signal }));
-        if matches!(worker.phase, Phase::ParkAsked { .. }) {
-            open.push(Effect::AskPark { incarnation });
+        if worker.speaks() && worker.stop.is_none() && matches!(worker.phase, Phase::Leaving { .. } | Phase::Closing { .. }) {
+            open.push(Effect::Signal { incarnation, signal: Signal::CloseStdin });
         }
     }
     open

@@ -109,6 +109,55 @@ pub enum Rejection {
     /// The worker has given its context away.
     #[error("this worker is parked")]
     Parked,
+    /// The target of a message is parked.
+    #[error("the worker `{}` is parked and reads nothing now", .name.escape_debug())]
+    TargetParked {
+        /// Which.
+        name: String,
+    },
+    /// The target of a message is being ended.
+    #[error("the worker `{}` is being stopped", .name.escape_debug())]
+    TargetStopping {
+        /// Which.
+        name: String,
+    },
+    /// The target of a message reads nothing.
+    #[error("the worker `{}` cannot be told anything: {why}", .name.escape_debug())]
+    NotSteerable {
+        /// Which.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// The target of a message has ended for good.
+    #[error("the worker `{}` has ended and cannot go on: {why}", .name.escape_debug())]
+    NotResumable {
+        /// Which.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// The caller's lead is parked.
+    #[error("your lead is parked and reads nothing now")]
+    LeadParked,
+    /// The caller's lead has answered.
+    #[error("your lead has ended its work and reads nothing any more")]
+    LeadGone,
+    /// Another connection speaks for the caller.
+    #[error("this connection does not hold the lease of what is owed here")]
+    StaleLease,
+    /// Another process speaks for the worker.
+    #[error("another process speaks for this worker")]
+    AlreadyConnected,
+    /// The caller does not take in what it asked for.
+    #[error("{owed} results wait to be taken in by you, and the limit is {}", limits::BACKLOG_MAX)]
+    Backpressure {
+        /// How many.
+        owed: usize,
+    },
+    /// A turn has ended with descendants active, and nothing was saved.
+    #[error("a turn that ends with descendants active must save its context")]
+    NoContext,
     /// Nothing can move.
     #[error("every slot is held by a worker that waits, and nothing else can move")]
     Deadlock,
@@ -159,7 +208,16 @@ impl Rejection {
             Self::RequestIdReused { .. } => ErrorKind::RequestIdReused,
             Self::Stopping => ErrorKind::Stopping,
             Self::Interrupted => ErrorKind::Interrupted,
-            Self::Parked => ErrorKind::Parked,
+            Self::Parked | Self::TargetParked { .. } => ErrorKind::Parked,
+            Self::TargetStopping { .. } => ErrorKind::Stopping,
+            Self::NotSteerable { .. } => ErrorKind::NotSteerable,
+            Self::NotResumable { .. } => ErrorKind::NotResumable,
+            Self::LeadParked => ErrorKind::LeadParked,
+            Self::LeadGone => ErrorKind::LeadGone,
+            Self::StaleLease => ErrorKind::StaleLease,
+            Self::AlreadyConnected => ErrorKind::AlreadyConnected,
+            Self::Backpressure { .. } => ErrorKind::Backpressure,
+            Self::NoContext => ErrorKind::BadValue,
             Self::Deadlock => ErrorKind::Deadlock,
             Self::Active { .. } => ErrorKind::Active,
             Self::Draining | Self::StillRunning { .. } => ErrorKind::Draining,
@@ -188,6 +246,16 @@ impl Rejection {
             Self::Stopping => "end your work",
             Self::Interrupted => "look at the tree again before you launch",
             Self::Parked => "exit now; the same command is started again when there is something to wake for",
+            Self::TargetParked { .. } => "wait until it is awake: it goes on by itself when its children have ended",
+            Self::TargetStopping { .. } => "wait for its end",
+            Self::NotSteerable { .. } => "launch a new worker for new work",
+            Self::NotResumable { .. } => "launch a new worker, and tell it what this one answered",
+            Self::LeadParked => "end your work: your answer reaches it when it is woken",
+            Self::LeadGone => return None,
+            Self::StaleLease => "say hello with the role of the lead, which takes the lease over",
+            Self::AlreadyConnected => "only one process speaks for a worker; leave out the role to make calls only",
+            Self::Backpressure { .. } => "take in the results that are owed to you (`ack`, `result` or `wait`) before you launch more",
+            Self::NoContext => "send `context` along with `settle`",
             Self::Deadlock => "park instead of waiting, raise the cap, or open the tree with --blocked-wait lend",
             Self::Active { .. } => "wait for them, or use `roost close --now` to stop them",
             Self::Draining => "start the daemon again when it has gone",

@@ -84,6 +84,7 @@ fn passed_over(tree: &Tree, worker: &Worker) -> u64 {
         | Phase::Waiting { .. }
         | Phase::ParkAsked { .. }
         | Phase::Leaving { .. }
+        | Phase::Closing { .. }
         | Phase::Parked { .. }
         | Phase::Emptying { .. }
         | Phase::Gone { .. }
@@ -131,14 +132,16 @@ fn relieve(state: &State, tree: &Tree, room: bool, held: bool, now: Mono) -> Opt
 
 /// An ancestor of the head, else whoever waits longest.
 fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: impl Fn(&Worker) -> bool) -> Option<Decision> {
+    let lends = tree.settings.lend_slots;
     let can = |worker: &&Worker| match &worker.phase {
         Phase::Waiting { not_before, .. } => *not_before <= now && fits(worker),
-        Phase::Blocked { .. } => fits(worker),
+        Phase::Blocked { .. } => (lends || asked(worker, now)) && fits(worker),
         Phase::Queued
         | Phase::Starting(_)
         | Phase::Running
         | Phase::ParkAsked { .. }
         | Phase::Leaving { .. }
+        | Phase::Closing { .. }
         | Phase::Parked { .. }
         | Phase::Emptying { .. }
         | Phase::Gone { .. }
@@ -152,7 +155,13 @@ fn victim(state: &State, tree: &Tree, head: Option<WorkerId>, now: Mono, fits: i
     let ancestor = head.and_then(|head| state.line(head).skip(1).find_map(|id| seated(&id).filter(can)));
     let worker = ancestor.or_else(|| tree.victims.iter().filter_map(|(_, id)| state.workers.get(id)).find(can))?;
     let blocked = matches!(worker.phase, Phase::Blocked { .. });
-    Some(if blocked { Decision::Lend(worker.id) } else { Decision::AskPark(worker.id) })
+    Some(if blocked && !asked(worker, now) { Decision::Lend(worker.id) } else { Decision::AskPark(worker.id) })
+}
+
+/// Whether a worker that waits inside of a call may be asked to park now.
+fn asked(worker: &Worker, now: Mono) -> bool {
+    let free = |not_before: Option<Mono>| not_before.is_none_or(|at| at <= now);
+    worker.parks_in_calls() && matches!(worker.phase, Phase::Blocked { not_before, .. } if free(not_before))
 }
 
 /// Rule (e), for trees whose blocked waits keep their slot: somebody wants a slot, and all that hold one wait.

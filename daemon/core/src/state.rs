@@ -2,14 +2,18 @@
 //!
 //! The indexes of a tree are not kept by hand: after every event the workers that it touched are seated anew (`state/seat.rs`).
 
+pub mod accounts;
 pub mod budget;
+pub mod joins;
 pub mod names;
 pub mod outbox;
 pub mod seat;
+pub mod speech;
 pub mod tree;
 pub mod worker;
 
 mod apply;
+mod spoken;
 mod transitions;
 mod trees;
 
@@ -23,7 +27,7 @@ use crate::rejection::Rejection;
 use crate::state::budget::Ledger;
 use crate::state::outbox::Outbox;
 use crate::state::tree::Tree;
-use crate::state::worker::{Answered, Worker};
+use crate::state::worker::{Answered, SentLog, Worker};
 use crate::time::Mono;
 
 pub use apply::IllegalEvent;
@@ -63,6 +67,9 @@ pub struct State {
     pub requests: BTreeMap<String, JobId>,
     /// Who needs attention when.
     pub timers: BTreeSet<(Mono, WorkerId)>,
+    /// Which groups of launches are told when.
+    #[serde(default)]
+    pub join_timers: BTreeSet<(Mono, TreeId, Owner, u64)>,
 }
 
 /// A launch call.
@@ -86,6 +93,12 @@ pub struct Lead<'a> {
     pub outbox: &'a Outbox,
     /// Its last waits.
     pub answered: &'a Answered,
+    /// Its last words.
+    pub sent: &'a SentLog,
+    /// Whether it was ever one to which items are handed: then it is to take them in.
+    pub is_told: bool,
+    /// The connection that speaks for it.
+    pub lease: u64,
     /// Its children that have not ended.
     pub children: &'a BTreeSet<WorkerId>,
     /// How many they are.
@@ -120,6 +133,9 @@ impl State {
                 ledger: tree.ledger,
                 outbox: &tree.outbox,
                 answered: &tree.answered,
+                sent: &tree.sent,
+                is_told: tree.lease > 0,
+                lease: tree.lease,
                 children: &tree.children,
                 active_children: tree.active_children,
                 child_depth: 1,
@@ -128,6 +144,9 @@ impl State {
                 ledger: worker.ledger,
                 outbox: &worker.outbox,
                 answered: &worker.answered,
+                sent: &worker.sent,
+                is_told: worker.speaks(),
+                lease: worker.speech.as_ref().map_or(0, |speech| speech.lease),
                 children: &worker.children,
                 active_children: worker.active_children,
                 child_depth: worker.depth + 1,

@@ -2,16 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use roost_proto::id::{JobId, TreeId, WorkerId};
+use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
+use roost_proto::message::events::NumberedEvent;
 use roost_proto::outcome::Outcome;
 
 use crate::command::CallId;
-use crate::effect::{Effect, End, Reply, Spawn, Wake};
-use crate::event::{Event, Record};
+use crate::effect::{Effect, End, Owed, OwedKind, Reply, Spawn, Wake};
+use crate::event::{Event, Owner, Record, Spoken};
 use crate::rejection::Rejection;
+use crate::state::outbox::Item;
 use crate::state::worker::Phase;
 use crate::state::{IllegalEvent, State};
+use crate::stream;
 use crate::time::Now;
+use crate::usage_view;
 
 /// What a step is written into.
 pub struct Step<'a> {
@@ -21,6 +25,8 @@ pub struct Step<'a> {
     pub state: &'a mut State,
     /// What happened.
     pub records: Vec<Record>,
+    /// The same as everybody may see it, numbered within its tree.
+    pub stream: Vec<(TreeId, NumberedEvent)>,
     /// What is to be done about it, once it is on disk.
     pub effects: Vec<Effect>,
     /// The trees that an event touched and the scheduler has not seen since.
@@ -31,8 +37,10 @@ pub struct Step<'a> {
     pub left: Vec<(WorkerId, Rejection)>,
     /// Workers that may have been blocked and are not: their calls that are over may be answered.
     pub unblocked: Vec<WorkerId>,
-    /// Workers that settled and may be owed something.
-    pub settled: Vec<WorkerId>,
+    /// Leads whose mail may have changed.
+    pub mail: BTreeSet<(TreeId, Owner)>,
+    /// Workers that speak and that go on with a turn: from here on they are to show signs of life.
+    pub turns: Vec<WorkerId>,
     /// Workers whose process started and whose early callers have not been told.
     pub started: Vec<WorkerId>,
     /// The last job before this step.
@@ -49,12 +57,14 @@ impl<'a> Step<'a> {
             last_job: state.last_job,
             state,
             records: Vec::new(),
+            stream: Vec::new(),
             effects: Vec::new(),
             touched: BTreeSet::new(),
             ended: Vec::new(),
             left: Vec::new(),
             unblocked: Vec::new(),
-            settled: Vec::new(),
+            mail: BTreeSet::new(),
+            turns: Vec::new(),
             started: Vec::new(),
             fault: None,
         }
@@ -71,19 +81,20 @@ impl<'a> Step<'a> {
             return;
         }
         self.note(&record.event);
+        self.stream.extend(stream::numbered(self.state, &record));
         self.records.push(record);
     }
 
     fn note(&mut self, event: &Event) {
         self.touched.extend(tree_of(self.state, event));
+        self.note_mail(event);
         if let Event::Ended { worker, .. } = event {
             self.ended.push(*worker);
         } else if let Event::ProcessStarted { worker, .. } = event {
             self.started.push(*worker);
-        } else if let Event::Settled { worker, .. } = event {
-            self.settled.push(*worker);
         } else if let Event::SlotTaken { worker, .. } | Event::SlotRetaken { worker } | Event::WaitOver { worker } = event {
             self.unblocked.push(*worker);
+            self.turns.push(*worker);
         } else if let Event::Parked { worker, .. } = event {
             self.left.push((*worker, Rejection::Parked));
         } else if let Event::MainExited { worker, .. } | Event::SlotFreed { worker, .. } = event
@@ -91,6 +102,43 @@ impl<'a> Step<'a> {
         {
             self.left.push((*worker, Rejection::StaleEpoch { epoch }));
         }
+    }
+
+    /// Whose mail an event may have changed.
+    fn note_mail(&mut self, event: &Event) {
+        let state = &*self.state;
+        let lead_of = |worker: &WorkerId| state.workers.get(worker).map(|worker| (worker.tree, worker.owner));
+        let own = |worker: &WorkerId| state.workers.get(worker).map(|record| (record.tree, Owner::Worker(*worker)));
+        let whose = match event {
+            Event::Ended { worker, .. } => [lead_of(worker), None],
+            Event::Resumed { worker } => {
+                self.turns.push(*worker);
+                [own(worker), None]
+            }
+            Event::Consumed { tree, owner, .. } => [Some((*tree, *owner)), None],
+            Event::Spoken(spoken) => match &**spoken {
+                Spoken::LeaseTaken { tree, owner, .. } => {
+                    if let Owner::Worker(worker) = owner {
+                        self.turns.push(*worker);
+                    }
+                    [Some((*tree, *owner)), None]
+                }
+                Spoken::Acked { tree, owner, .. } | Spoken::GroupReleased { tree, owner, .. } => [Some((*tree, *owner)), None],
+                Spoken::Settled { worker, .. } => [own(worker), lead_of(worker)],
+                Spoken::WordsReturned { worker } => [lead_of(worker), None],
+                Spoken::WordsSent { tree, to, .. } => [Some((*tree, *to)), None],
+                Spoken::Busy { .. }
+                | Spoken::HoldOver { .. }
+                | Spoken::Said { .. }
+                | Spoken::UsageReported { .. }
+                | Spoken::Answered { .. }
+                | Spoken::StartupOver { .. }
+                | Spoken::ResumeAccepted { .. }
+                | Spoken::AllowanceSet { .. } => [None, None],
+            },
+            _ => [None, None],
+        };
+        self.mail.extend(whose.into_iter().flatten());
     }
 
     /// Whether this step accepted the job.
@@ -126,7 +174,52 @@ pub fn end_of(state: &State, worker: WorkerId) -> Option<End> {
         task_index: worker.task_index,
         epoch: worker.epoch,
         outcome: Outcome::clone(outcome),
+        said: worker.speech.as_ref().and_then(|speech| speech.said),
+        speaks: worker.speaks(),
+        told_before: worker.told,
+        usage: worker.accounts.as_ref().map(|_| usage_view::of_worker(worker)),
     })
+}
+
+/// How an execution ended, the last one of its worker or one before it.
+pub fn end_of_execution(state: &State, execution: ExecutionId) -> Option<End> {
+    let worker = state.executions.get(&execution).and_then(|worker| state.workers.get(worker))?;
+    if worker.execution == execution {
+        return end_of(state, worker.id);
+    }
+    let past = worker.past.iter().find(|past| past.execution == execution)?;
+    Some(End {
+        name: worker.name.to_string(),
+        worker: worker.id,
+        execution,
+        job: past.job,
+        task_index: past.task_index,
+        epoch: past.epoch,
+        outcome: past.outcome.clone(),
+        said: past.said,
+        speaks: true,
+        told_before: past.told,
+        usage: worker.accounts.as_ref().map(|_| usage_view::of_worker(worker)),
+    })
+}
+
+/// An item, with what its receiver needs to know.
+pub fn owed(state: &State, owner: Owner, seq: u64, item: &Item) -> Option<Owed> {
+    let name = |worker: &WorkerId| state.workers.get(worker).map(|worker| worker.name.to_string());
+    let what = match item {
+        Item::Task => match owner {
+            Owner::Root => return None,
+            Owner::Worker(worker) => OwedKind::Task(worker),
+        },
+        Item::Completion { execution, .. } => OwedKind::Completion(Box::new(end_of_execution(state, *execution)?)),
+        Item::LeadMessage { message, .. } => OwedKind::LeadMessage(*message),
+        Item::ChildMessage { message, from } => OwedKind::ChildMessage { message: *message, from: name(from)?, worker: *from },
+        Item::Notice { from, execution, text } => {
+            OwedKind::Notice { from: name(from)?, worker: *from, execution: *execution, text: *text }
+        }
+        Item::Undelivered { message, to } => OwedKind::Undelivered { message: *message, to: name(to)? },
+    };
+    Some(Owed { seq, what })
 }
 
 /// The order to start the process that a `Starting` worker waits for.
@@ -137,13 +230,13 @@ pub fn spawn_of(state: &State, worker: WorkerId) -> Option<Spawn> {
     let wake = starting.wake.and_then(|last| {
         // The start may be tried again when more has ended. What is not handed over has not ended yet for this process: it must
         // not take its subtree for settled.
-        let later = u32::try_from(worker.outbox.items_after(last)).unwrap_or(u32::MAX);
+        let later = u32::try_from(worker.outbox.ends_after(last)).unwrap_or(u32::MAX);
         let active_children = worker.active_children.saturating_add(later);
         Some(Wake {
             settled: active_children == 0,
             active_children,
             context: worker.context?,
-            items: worker.outbox.items_to(last).filter_map(|(seq, child)| Some((seq, end_of(state, child)?))).collect(),
+            items: worker.outbox.items_to(last).filter_map(|(seq, item)| owed(state, Owner::Worker(worker.id), seq, item)).collect(),
         })
     });
     Some(Spawn {
@@ -152,15 +245,9 @@ pub fn spawn_of(state: &State, worker: WorkerId) -> Option<Spawn> {
         tree: worker.tree,
         token: worker.token,
         end_leftovers: tree.settings.end_leftovers,
+        speaks: worker.speaks(),
         wake,
     })
-}
-
-/// What a worker that was told to go on has not shown to know: it is told again whenever it connects.
-pub fn delivery_of(state: &State, worker: WorkerId) -> Option<Effect> {
-    let worker = state.workers.get(&worker).filter(|worker| worker.owed_turn)?;
-    let items = worker.outbox.items_to(u64::MAX).filter_map(|(seq, child)| Some((seq, end_of(state, child)?))).collect();
-    Some(Effect::Deliver { incarnation: worker.incarnation(), items })
 }
 
 /// The tree that an event belongs to.
@@ -174,9 +261,7 @@ pub fn tree_of(state: &State, event: &Event) -> Option<TreeId> {
         | Event::SlotLent { worker }
         | Event::WaitOver { worker }
         | Event::SlotRetaken { worker }
-        | Event::Settled { worker, .. }
         | Event::Resumed { worker }
-        | Event::Delivered { worker, .. }
         | Event::ParkAsked { worker, .. }
         | Event::ParkCancelled { worker, .. }
         | Event::Parked { worker, .. }
@@ -187,6 +272,10 @@ pub fn tree_of(state: &State, event: &Event) -> Option<TreeId> {
         | Event::Reowned { worker, .. }
         | Event::Finishing { worker, .. }
         | Event::Ended { worker, .. } => worker,
+        Event::Spoken(spoken) => match spoken.subject() {
+            Ok(worker) => return state.workers.get(&worker).map(|worker| worker.tree),
+            Err(tree) => return Some(tree),
+        },
         Event::TreeOpened(opened) => return Some(opened.tree),
         Event::JobAccepted(job) => return Some(job.tree),
         Event::Consumed { tree, .. }

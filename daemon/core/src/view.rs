@@ -146,6 +146,7 @@ pub fn state_of(worker: &Worker) -> WorkerState {
         Phase::Blocked { .. } => WorkerState::Blocked,
         Phase::Waiting { .. } => WorkerState::Waiting,
         Phase::ParkAsked { .. } | Phase::Leaving { .. } => WorkerState::Parking,
+        Phase::Closing { .. } => WorkerState::Running,
         Phase::Parked { ready: Some(_), .. } => WorkerState::WakeReady,
         Phase::Parked { ready: None, .. } => WorkerState::Parked,
         Phase::Finishing { .. } => WorkerState::Finishing,
@@ -171,6 +172,7 @@ fn reason_of(state: &State, worker: &Worker) -> Option<String> {
         | Phase::Running
         | Phase::ParkAsked { .. }
         | Phase::Leaving { .. }
+        | Phase::Closing { .. }
         | Phase::Gone { .. }
         | Phase::Ended { .. } => None,
     }

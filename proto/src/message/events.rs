@@ -107,7 +107,13 @@ pub enum TreeEvent {
         #[serde(flatten)]
         of: Subject,
     },
-    /// It goes on after a wait.
+    /// What it waited for is there.
+    WaitOver {
+        /// Who.
+        #[serde(flatten)]
+        of: Subject,
+    },
+    /// It goes on after a wait, with a slot.
     Unblocked {
         /// Who.
         #[serde(flatten)]

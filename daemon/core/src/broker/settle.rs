@@ -1,11 +1,12 @@
 //! The end of a turn: waiting calls and the scheduler run in turn until nothing moves.
 
-use roost_proto::id::TreeId;
+use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::link::Signal;
 
 use super::turn::{Turn, answered};
 use crate::answer;
 use crate::calls::{Over, Pending, Want};
-use crate::effect::Effect;
+use crate::effect::{Effect, Holder};
 use crate::event::{Event, Grant, Owner};
 use crate::lifecycle::{connect, deliver};
 use crate::limits::PARK_DEADLINE_MS;
@@ -36,7 +37,7 @@ impl Turn<'_, '_> {
     fn note_ends(&mut self) {
         for worker in std::mem::take(&mut self.step.ended) {
             self.calls.note_end(worker);
-            deliver::rouse_lead(self.step, worker);
+            self.holders.rest(worker);
         }
         // What a client of a process that is no more still waits for must not be told to it: it is owed to the next process.
         for (worker, rejection) in std::mem::take(&mut self.step.left) {
@@ -47,16 +48,37 @@ impl Turn<'_, '_> {
             let Some(tree) = self.step.state.workers.get(&worker).map(|record| record.tree) else { continue };
             self.calls.release((tree, Owner::Worker(worker)));
         }
-        // What arrived while a worker was in its turn gives it another one.
-        for worker in std::mem::take(&mut self.step.settled) {
-            deliver::rouse(self.step, worker);
-        }
+        self.hand_over();
         for worker in std::mem::take(&mut self.step.started) {
             for call in self.calls.greeting(worker) {
                 let Some(Pending { want: Want::Welcome(claim), .. }) = self.calls.remove(call) else { continue };
-                let calls = &mut *self.calls;
-                answered(self.step, call, |step| connect::hello(step, calls, call, Some(*claim)));
+                let (calls, holders) = (&mut *self.calls, &mut *self.holders);
+                answered(self.step, call, |step| connect::hello(step, calls, holders, call, Some(*claim)));
             }
+        }
+    }
+
+    /// What came in while a settled worker waited gives it a turn, and whoever holds a lease is handed what is owed to it.
+    fn hand_over(&mut self) {
+        while let Some((tree, owner)) = self.step.mail.pop_first() {
+            let noted = self.step.records.len();
+            if let Owner::Worker(worker) = owner {
+                deliver::rouse(self.step, worker);
+            }
+            if noted < self.step.records.len() {
+                // It goes on, and comes round again to be told so.
+                if let Some(holding) = self.holders.get_mut(tree, owner) {
+                    holding.knows_turn = false;
+                }
+                continue;
+            }
+            deliver::withdraw(self.step, self.holders, tree, owner);
+            deliver::push(self.step, self.holders, tree, owner);
+        }
+        for worker in std::mem::take(&mut self.step.turns) {
+            let Some(record) = self.step.state.workers.get(&worker).filter(|record| record.speaks()) else { continue };
+            let idle_ms = self.step.state.trees.get(&record.tree).map_or(0, |tree| tree.settings.idle_ms);
+            self.holders.beat(worker, self.step.now.mono, idle_ms, None);
         }
     }
 
@@ -66,6 +88,12 @@ impl Turn<'_, '_> {
             let Owner::Worker(worker) = asker.1 else { continue };
             let Some(record) = self.step.state.workers.get(&worker) else { continue };
             if self.calls.may_go_on(asker) {
+                // What it waited for is there before it has parked.
+                if matches!(record.phase, Phase::ParkAsked { blocked: true, .. }) {
+                    let not_before = self.step.now.mono;
+                    self.step.record(Event::ParkCancelled { worker, not_before });
+                }
+                let Some(record) = self.step.state.workers.get(&worker) else { continue };
                 if matches!(record.phase, Phase::Blocked { over: None, .. }) {
                     self.step.record(Event::WaitOver { worker });
                 }
@@ -115,12 +143,7 @@ impl Turn<'_, '_> {
                 }
             }
             Decision::Lend(worker) => self.step.record(Event::SlotLent { worker }),
-            Decision::AskPark(worker) => {
-                let Some(incarnation) = self.step.state.workers.get(&worker).map(|record| record.incarnation()) else { return };
-                let deadline = self.step.now.mono + PARK_DEADLINE_MS;
-                self.step.record(Event::ParkAsked { worker, deadline });
-                self.step.effects.push(Effect::AskPark { incarnation });
-            }
+            Decision::AskPark(worker) => self.ask_park(worker),
             Decision::FailWait(worker) => {
                 let asker = self.step.state.workers.get(&worker).map(|record| (record.tree, Owner::Worker(worker)));
                 if let Some(call) = asker.and_then(|asker| self.calls.newest_wait(asker)) {
@@ -128,6 +151,26 @@ impl Turn<'_, '_> {
                 }
                 self.step.record(Event::WaitOver { worker });
             }
+        }
+    }
+
+    /// A worker that can is asked; one that has settled and cannot goes on later from what its settle has saved.
+    fn ask_park(&mut self, worker: WorkerId) {
+        let Some(record) = self.step.state.workers.get(&worker) else { return };
+        let (tree, incarnation, context) = (record.tree, record.incarnation(), record.context);
+        let asks = record.parks_in_calls();
+        if let (false, Some(context)) = (asks, context) {
+            self.step.record(Event::Parked { worker, context, held: None });
+            self.step.effects.push(Effect::Signal { incarnation, signal: Signal::CloseStdin });
+            return;
+        }
+        let deadline = self.step.now.mono + PARK_DEADLINE_MS;
+        self.step.record(Event::ParkAsked { worker, deadline });
+        let owner = Owner::Worker(worker);
+        // Without a connection it is asked when it is back, or its time runs out.
+        if let Some(holding) = self.holders.get(tree, owner) {
+            let to = Holder { tree, owner, lease: holding.lease };
+            self.step.effects.push(Effect::AskPark { to, deadline_ms: Some(PARK_DEADLINE_MS) });
         }
     }
 
@@ -150,7 +193,7 @@ impl Turn<'_, '_> {
         }
         for call in self.calls.take_over() {
             let Some(pending) = self.calls.get(call) else { continue };
-            let is_blocked = |worker| self.step.state.workers.get(&worker).is_some_and(|w| matches!(w.phase, Phase::Blocked { .. }));
+            let is_blocked = |worker| self.step.state.workers.get(&worker).is_some_and(|w| matches!(w.phase, Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. }));
             match pending.asker {
                 Some(asker @ (_, Owner::Worker(worker))) if pending.want.blocks() && is_blocked(worker) => {
                     self.calls.hold(asker, call);

@@ -6,10 +6,13 @@ use roost_proto::id::TreeId;
 
 use super::Presence;
 use crate::calls::{Calls, Pending, Want};
-use crate::command::{CallId, Command};
-use crate::effect::Reply;
-use crate::event::{Event, Owner};
-use crate::lifecycle::{authority, connect, deliver, launch, open, park, process, stop, timers, wait};
+use crate::command::{CallId, Caller, Command, Speak};
+use crate::effect::{Holder, Reply};
+use crate::event::{Event, Owner, StopCause};
+use crate::holders::Holders;
+use crate::lifecycle::{
+    authority, close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, wait, words,
+};
 use crate::limits::REATTACH_MS;
 use crate::rejection::Rejection;
 use crate::schedule::{self, Rules};
@@ -17,6 +20,7 @@ use crate::state::tree::Tree;
 use crate::state::worker::Phase;
 use crate::step::Step;
 use crate::time::Mono;
+use crate::usage_view;
 use crate::view;
 
 /// One turn of the machine.
@@ -25,13 +29,14 @@ pub(super) struct Turn<'t, 's> {
     pub(super) calls: &'t mut Calls,
     pub(super) rules: &'t mut Rules,
     pub(super) roots: &'t mut BTreeMap<TreeId, Presence>,
+    pub(super) holders: &'t mut Holders,
 }
 
 impl Turn<'_, '_> {
     pub(super) fn perform(&mut self, command: Command) {
-        let (step, calls) = (&mut *self.step, &mut *self.calls);
+        let (step, calls, holders) = (&mut *self.step, &mut *self.calls, &mut *self.holders);
         match command {
-            Command::Hello { call, claim } => answered(step, call, |step| connect::hello(step, calls, call, claim)),
+            Command::Hello { call, claim } => answered(step, call, |step| connect::hello(step, calls, holders, call, claim)),
             Command::Open { call, open } => answered(step, call, |step| open::open(step, call, *open)),
             Command::Attach { call, tree } => answered(step, call, |step| open::attach(step, call, tree)),
             Command::Launch { call, caller, launch } => {
@@ -41,18 +46,19 @@ impl Turn<'_, '_> {
                         return Err(Rejection::Draining);
                     }
                     let (tree, owner, job) = launch::launch(step, caller, &launch)?;
-                    let want = if launch.foreground { Want::Results(job) } else { Want::Receipt(job) };
+                    let request_id = launch.request_id.clone();
+                    let want = if launch.foreground { Want::Results { job, request_id } } else { Want::Receipt(job) };
                     let workers = step.state.jobs.get(&job).map_or(&[][..], |job| &job.workers);
                     let awaited = if launch.foreground { wait::still_active(step.state, workers) } else { Default::default() };
                     calls.add(call, Pending { asker: Some((tree, owner)), want, awaited, deadline: None, over: None });
                     Ok(())
                 });
             }
-            Command::Wait { call, caller, request_id, names, any, timeout_ms } => {
-                answered(step, call, |step| wait::wait(step, calls, call, caller, wait::Wait { request_id, names, any, timeout_ms }))
+            Command::Wait { call, caller, request_id, names, any, tell_later, timeout_ms } => {
+                answered(step, call, |step| wait::wait(step, calls, call, caller, wait::Wait { request_id, names, any, tell_later, timeout_ms }))
             }
-            Command::Result { call, caller, tree, name, wait, timeout_ms } => {
-                answered(step, call, |step| wait::result(step, calls, call, caller, wait::Read { tree, name, wait, timeout_ms }))
+            Command::Result { call, caller, tree, of, wait, request_id, timeout_ms } => {
+                answered(step, call, |step| wait::result(step, calls, call, caller, wait::Read { tree, of, wait, request_id, timeout_ms }))
             }
             Command::Status { call, caller, tree, name, after } => {
                 answered(step, call, |step| view::status(step, call, caller, tree, name.as_deref(), after));
@@ -89,10 +95,11 @@ impl Turn<'_, '_> {
                 Ok(())
             }),
             Command::Park { call, caller, context } => answered(step, call, |step| park::park(step, call, caller, context)),
-            Command::Settle { incarnation, context } => park::settle(step, incarnation, context),
-            Command::ParkReady { incarnation, context } => park::ready(step, incarnation, context),
-            Command::ParkDecline { incarnation, not_before_ms } => park::decline(step, incarnation, not_before_ms),
-            Command::Ack { incarnation, last } => deliver::ack(step, incarnation, last),
+            Command::Speak { call, caller, lease, speak } => self.speak(call, caller, lease, *speak),
+            Command::Usage { call, caller, tree, name, each, after } => answered(step, call, |step| {
+                usage_view::read(step, call, caller, usage_view::Read { tree, name: name.as_deref(), each, after })
+            }),
+            Command::LeaseGone { tree, owner, lease } => holders.gone(Holder { tree, owner, lease }),
             Command::Abandon { calls: gone } => self.abandon(&gone),
             Command::RootPresence { tree, connections } => {
                 let since = step.now.mono;
@@ -110,11 +117,33 @@ impl Turn<'_, '_> {
         }
     }
 
+    fn speak(&mut self, call: CallId, caller: Caller, lease: Option<u64>, speak: Speak) {
+        let (calls, holders) = (&mut *self.calls, &mut *self.holders);
+        answered(self.step, call, |step| match speak {
+            Speak::Told { executions } => deliver::told(step, call, caller, &executions),
+            Speak::Report { activity, usage, says } => {
+                report::report(step, holders, call, caller, lease, report::Report { activity, usage, says })
+            }
+            Speak::Settle { settle } => settle::settle(step, holders, call, caller, lease, settle),
+            Speak::ParkReady { context } => park::ready(step, calls, call, caller, lease, context),
+            Speak::ParkDecline { not_before_ms } => park::decline(step, call, caller, lease, not_before_ms),
+            Speak::Ack { items } => deliver::ack(step, holders, call, caller, lease, &items),
+            Speak::Inbox => deliver::inbox(step, call, caller),
+            Speak::Message { request_id, digest, name, allowance } => {
+                words::message(step, calls, call, caller, words::Once { request_id, digest }, &name, allowance)
+            }
+            Speak::TellLead { request_id, digest } => words::tell_lead(step, calls, call, caller, words::Once { request_id, digest }),
+        });
+    }
+
     fn reconcile(&mut self, children: Vec<roost_proto::link::ChildReport>) {
         let since = self.step.now.mono;
         let ephemeral = self.step.state.open_trees().filter(|tree| tree.ephemeral);
         self.roots.extend(ephemeral.map(|tree| (tree.id, Presence { connections: 0, since })));
         process::reconcile(self.step, children);
+        // Whoever speaks has until now to come back and show that it is alive.
+        let speaks = self.step.state.workers.values().filter(|worker| worker.speaks() && worker.phase == Phase::Running);
+        self.step.turns.extend(speaks.map(|worker| worker.id).collect::<Vec<_>>());
         self.step.touched.extend(self.step.state.open.iter().copied());
     }
 
@@ -164,9 +193,21 @@ impl Turn<'_, '_> {
         blocked.into_iter().for_each(|asker| self.unblock(asker.1));
     }
 
+    /// Workers that speak and have shown no sign of life for too long: the watchdog of contract section 12.
+    fn end_silent(&mut self) {
+        for worker in self.holders.silent(self.step.now.mono) {
+            let Some(record) = self.step.state.workers.get(&worker) else { continue };
+            if record.phase == Phase::Running && record.stop.is_none() {
+                close_out::end_subtree(self.step, worker, StopCause::Idle);
+            }
+        }
+    }
+
     /// Does what became due since the last step.
     pub(super) fn pass_time(&mut self, since: Mono) {
         timers::fire(self.step, since);
+        deliver::release_groups(self.step);
+        self.end_silent();
         let now = self.step.now.mono;
         self.calls.note_time(now);
         let deserted: Vec<TreeId> =

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use roost_proto::id::{JobId, TreeId, WorkerId};
+use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId, WorkerId};
 
 use super::Asker;
 use crate::command::Claim;
+use crate::event::Sent;
 use crate::rejection::Rejection;
 use crate::time::Mono;
 
@@ -32,7 +33,12 @@ pub enum Want {
     /// A receipt, as soon as the step has placed the job.
     Receipt(JobId),
     /// A receipt and the results.
-    Results(JobId),
+    Results {
+        /// The job.
+        job: JobId,
+        /// The call's id.
+        request_id: String,
+    },
     /// The ends of these workers.
     Ends {
         /// The call's id, for a repeat.
@@ -43,9 +49,23 @@ pub enum Want {
         any: bool,
         /// For a repeat: whose ends its first answer told. The others were still active then.
         told: Option<Vec<WorkerId>>,
+        /// Nothing counts as told before the caller has said so.
+        tell_later: bool,
     },
-    /// The result of this worker.
-    Result(WorkerId),
+    /// The result of this execution.
+    Result {
+        /// Which.
+        execution: ExecutionId,
+        /// The call's id, where it has one.
+        request_id: Option<String>,
+    },
+    /// What became of words.
+    Sent {
+        /// The message.
+        message: MessageId,
+        /// At once.
+        sent: Sent,
+    },
     /// What a stop did: name, and whether it had ended before.
     Stopped(Vec<(String, bool)>),
     /// What an interrupt did.
@@ -84,13 +104,29 @@ impl Want {
     /// Whether the asking worker waits for descendants: then its slot may be needed elsewhere.
     pub fn blocks(&self) -> bool {
         match self {
-            Self::Results(_) | Self::Ends { .. } | Self::Result(_) => true,
+            Self::Results { .. } | Self::Ends { .. } | Self::Result { .. } => true,
             Self::Welcome(_)
             | Self::Receipt(_)
+            | Self::Sent { .. }
             | Self::Stopped(_)
             | Self::Interrupted { .. }
             | Self::Closed { .. }
             | Self::Drained { .. } => false,
+        }
+    }
+
+    /// The caller's own name for a call that waits for descendants.
+    pub(super) fn request_id(&self) -> Option<&str> {
+        match self {
+            Self::Results { request_id, .. } | Self::Ends { request_id, .. } => Some(request_id),
+            Self::Result { request_id, .. } => request_id.as_deref(),
+            Self::Welcome(_)
+            | Self::Receipt(_)
+            | Self::Sent { .. }
+            | Self::Stopped(_)
+            | Self::Interrupted { .. }
+            | Self::Closed { .. }
+            | Self::Drained { .. } => None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! What commands are made of.
 
-use roost_proto::id::{Epoch, Token, TreeId, WorkerId};
+use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId, WorkerId};
 
-use crate::event::{Digest, Settings};
+use crate::event::{Digest, Runner, Settings};
 
 /// What a `hello` claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,33 @@ pub struct Claim {
     /// The pids that the calling process descends from, itself first, and its session's leader: a worker's token works for
     /// the processes of that worker alone.
     pub lineage: Vec<u32>,
+    /// What the connection wants to be beyond making calls.
+    pub role: Option<Role>,
+}
+
+/// What a connection wants to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Holder of the root's lease.
+    Root,
+    /// The voice of a worker's process.
+    Voice {
+        /// It can save its context when asked.
+        can_park: bool,
+        /// It takes items in while a turn is on.
+        steers: bool,
+    },
+}
+
+/// Whose result is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The last execution of this worker.
+    Name(String),
+    /// This execution.
+    Execution(ExecutionId),
+    /// A task of this job.
+    Job(JobId, u32),
 }
 
 /// A tree to open.
@@ -63,6 +90,8 @@ pub struct Task {
     pub stem: String,
     /// A fresh random token.
     pub token: Token,
+    /// How it speaks.
+    pub runner: Runner,
     /// Descendants.
     pub allowance: Allowance,
     /// The group that it counts against.

@@ -3,6 +3,8 @@
 use roost_proto::id::{ExecutionId, JobId, Token, TreeId, WorkerId};
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
+
 /// A tree as it was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeOpened {
@@ -42,7 +44,107 @@ pub struct Settings {
     pub interrupt_scope: InterruptScope,
     /// Groups with a cap, in the order of their names.
     pub group_caps: Vec<(String, u32)>,
+    /// How completions reach a lead's model.
+    #[serde(default)]
+    pub delivery: Delivery,
+    /// Which completions are told together.
+    #[serde(default)]
+    pub join: Join,
+    /// Milliseconds that a completion is held back before its lead takes it in.
+    #[serde(default = "hold_ms")]
+    pub hold_ms: u64,
+    /// Milliseconds from the start of a process that speaks the protocol to its hello; 0: for ever.
+    #[serde(default = "startup_ms")]
+    pub startup_ms: u64,
+    /// Milliseconds from a worker's last word to its exit, after which it is killed; 0: never.
+    #[serde(default = "settle_to_exit_ms")]
+    pub settle_to_exit_ms: u64,
+    /// Milliseconds without a sign of life, outside of a tool, after which such a worker has failed; 0: for ever.
+    #[serde(default = "idle_ms")]
+    pub idle_ms: u64,
 }
+
+fn hold_ms() -> u64 {
+    limits::HOLD_MS
+}
+
+fn settle_to_exit_ms() -> u64 {
+    limits::SETTLE_TO_EXIT_MS
+}
+
+fn startup_ms() -> u64 {
+    limits::STARTUP_MS
+}
+
+fn idle_ms() -> u64 {
+    limits::IDLE_MS
+}
+
+/// How completions reach a lead's model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// Into its turn; an idle one is woken.
+    #[default]
+    Steer,
+    /// After its turn; an idle one is woken.
+    FollowUp,
+    /// With the next turn that something else starts.
+    NextTurn,
+    /// Not at all.
+    Passive,
+}
+
+impl Delivery {
+    /// Whether a completion is a reason for a turn.
+    pub fn wakes(self) -> bool {
+        match self {
+            Self::Steer | Self::FollowUp => true,
+            Self::NextTurn | Self::Passive => false,
+        }
+    }
+
+    /// Whether completions are pushed.
+    pub fn pushes(self) -> bool {
+        match self {
+            Self::Steer | Self::FollowUp | Self::NextTurn => true,
+            Self::Passive => false,
+        }
+    }
+}
+
+/// Which completions are told together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// Each alone.
+    #[default]
+    Async,
+    /// Those of launches that came together.
+    Group,
+}
+
+/// How a worker speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runner {
+    /// By its standard output and its exit code.
+    #[default]
+    Command,
+    /// By the worker protocol.
+    Worker,
+}
+
+impl Runner {
+    fn is_command(&self) -> bool {
+        *self == Self::Command
+    }
+}
+
+/// A text that lies beside the event of this number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TextId(pub u64);
 
 /// What an interrupt reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -90,6 +192,9 @@ pub struct AcceptedTask {
     pub token: Token,
     /// Descendants that it may launch.
     pub allowance: u64,
+    /// How it speaks.
+    #[serde(default, skip_serializing_if = "Runner::is_command")]
+    pub runner: Runner,
     /// Index into the tree's `group_caps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u16>,
@@ -134,6 +239,8 @@ pub enum StopCause {
     Timeout,
     /// Its lead failed.
     ParentFailed,
+    /// It showed no sign of life.
+    Idle,
 }
 
 /// A saved context; its bytes lie beside the event in the journal.
@@ -160,4 +267,18 @@ impl<'de> Deserialize<'de> for Digest {
         let text = String::deserialize(from)?;
         u128::from_str_radix(&text, 16).map(Self).map_err(serde::de::Error::custom)
     }
+}
+
+/// What became of words at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sent {
+    /// They are owed to a worker that is active, or to a lead.
+    Steering(ExecutionId),
+    /// Its outcome is known; it is resumed with them as soon as it has ended.
+    AfterEnd(ExecutionId),
+    /// They resume a worker that had ended, with this job.
+    Resumes(JobId),
+    /// They are owed to a lead.
+    ToLead,
 }

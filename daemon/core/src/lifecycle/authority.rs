@@ -1,11 +1,13 @@
 //! Who may: what a caller stands for in this very moment. Every verb of a client asks here first.
 
 use roost_proto::id::{Epoch, TreeId, WorkerId};
+use roost_proto::usage::{USAGE_MAX, UsageReport};
 
 use crate::command::Caller;
 use crate::event::Owner;
 use crate::rejection::Rejection;
 use crate::state::State;
+use crate::state::accounts::{Accounts, Refused};
 use crate::state::worker::{Phase, Worker};
 
 /// What the caller may own: its tree and itself as an owner.
@@ -59,4 +61,28 @@ pub fn worker(state: &State, caller: Caller, what: &'static str) -> Result<Worke
 /// A worker whose living incarnation this is.
 pub fn current(state: &State, worker: WorkerId, epoch: Epoch) -> Result<&Worker, Rejection> {
     state.workers.get(&worker).filter(|worker| worker.epoch == epoch && worker.can_speak()).ok_or(Rejection::StaleEpoch { epoch })
+}
+
+/// The worker for which a connection speaks: the one that holds its lease, of its living incarnation.
+pub fn voice(state: &State, caller: Caller, lease: Option<u64>) -> Result<&Worker, Rejection> {
+    let what = "speak the worker protocol";
+    let Caller::Worker { worker, epoch } = caller else { return Err(Rejection::NotWorker { what }) };
+    let worker = current(state, worker, epoch)?;
+    let speech = worker.speech.as_ref().ok_or(Rejection::NotWorker { what })?;
+    if lease == Some(speech.lease) { Ok(worker) } else { Err(Rejection::StaleLease) }
+}
+
+/// Whether a report is news for these books; refused where it cannot be true.
+pub fn usage(accounts: Option<&Accounts>, report: &UsageReport) -> Result<bool, Rejection> {
+    let none = Accounts::default();
+    match accounts.unwrap_or(&none).added(report) {
+        Ok(added) => Ok(added.is_some()),
+        Err(refused) => {
+            let range = match refused {
+                Refused::Shrunk => "no less than the report before it: reports are cumulative".to_owned(),
+                Refused::TooLarge => format!("at most {USAGE_MAX}, alone and in sum"),
+            };
+            Err(Rejection::BadValue { what: "every counter of a usage report", range, value: format!("report {}", report.sequence) })
+        }
+    }
 }

@@ -2,19 +2,19 @@
 //!
 //! An execution is over only when nothing below it is active, so ends travel upwards: the last child's end may be its lead's.
 
-use roost_proto::id::WorkerId;
+use roost_proto::id::{ExecutionId, JobId, WorkerId};
 use roost_proto::link::Signal;
 use roost_proto::outcome::Outcome;
 
 use crate::effect::Effect;
-use crate::event::{Event, Owner, StopCause};
+use crate::event::{Event, Owner, Spoken, StopCause};
 use crate::state::State;
 use crate::state::worker::Phase;
 use crate::step::Step;
 
 /// A worker has no process any more (phase `Gone`) and ends like this, at once or when its subtree has settled.
 pub fn conclude(step: &mut Step<'_>, worker: WorkerId, outcome: Outcome) {
-    if outcome != Outcome::Completed {
+    if !outcome.is_success() {
         release_children(step, worker);
     }
     let Some(record) = step.state.workers.get(&worker) else { return };
@@ -30,8 +30,22 @@ fn end_upwards(step: &mut Step<'_>, worker: WorkerId, outcome: Outcome) {
     let mut next = Some((worker, outcome));
     while let Some((worker, outcome)) = next {
         step.record(Event::Ended { worker, outcome });
+        go_on_with_late_words(step, worker);
         next = finished_lead(step.state, worker);
     }
+}
+
+/// What a lead said when the outcome was known starts the next execution, or goes back.
+fn go_on_with_late_words(step: &mut Step<'_>, worker: WorkerId) {
+    let Some(record) = step.state.workers.get(&worker).filter(|record| record.outbox.has_late_words()) else { return };
+    let open = step.state.trees.get(&record.tree).is_some_and(|tree| tree.closed_at.is_none());
+    let event = if open && record.context.is_some() {
+        let (job, execution) = (JobId(step.state.last_job + 1), ExecutionId(step.state.last_execution + 1));
+        Spoken::ResumeAccepted { worker, job, execution }
+    } else {
+        Spoken::WordsReturned { worker }
+    };
+    step.record(Event::Spoken(Box::new(event)));
 }
 
 fn finished_lead(state: &State, worker: WorkerId) -> Option<(WorkerId, Outcome)> {
@@ -47,6 +61,7 @@ fn finished_lead(state: &State, worker: WorkerId) -> Option<(WorkerId, Outcome)>
         | Phase::Waiting { .. }
         | Phase::ParkAsked { .. }
         | Phase::Leaving { .. }
+        | Phase::Closing { .. }
         | Phase::Parked { .. }
         | Phase::Emptying { .. }
         | Phase::Gone { .. }
@@ -81,17 +96,17 @@ pub fn end_subtree(step: &mut Step<'_>, worker: WorkerId, cause: StopCause) {
     let Some(tree) = step.state.trees.get(&record.tree) else { return };
     let kill_at = step.now.mono + tree.settings.stop_grace_ms;
     // Under the adopt setting only a stop reaches below: what a timed-out worker leaves is adopted when it ends.
-    let alone = cause == StopCause::Timeout && tree.settings.adopt_orphans;
+    let alone = matches!(cause, StopCause::Timeout | StopCause::Idle) && tree.settings.adopt_orphans;
     let below = if alone { Vec::new() } else { step.state.active_below(worker) };
     let below_cause = match cause {
         StopCause::Stop | StopCause::Operator => StopCause::Stop,
-        StopCause::Timeout | StopCause::ParentFailed => StopCause::ParentFailed,
+        StopCause::Timeout | StopCause::Idle | StopCause::ParentFailed => StopCause::ParentFailed,
     };
     let all: Vec<(WorkerId, StopCause)> =
         std::iter::once((worker, cause)).chain(below.into_iter().map(|worker| (worker, below_cause))).collect();
     let mut latched = Vec::new();
     for (worker, cause) in all {
-        if step.state.workers.get(&worker).is_some_and(|worker| worker.stop.is_none() && !worker.has_ended()) {
+        if step.state.workers.get(&worker).is_some_and(|worker| worker.stop.is_none() && !worker.has_ended() && !worker.has_answered()) {
             step.record(Event::StopAsked { worker, cause, kill_at });
             latched.push(worker);
         }

@@ -1,35 +1,166 @@
-//! Handing over what is owed to a lead that is alive and has settled: it goes on, without having exited.
+//! Handing over what is owed: contract section 10. It stays owed until its receiver says that it has taken it in.
 
-use roost_proto::id::{Incarnation, WorkerId};
+use roost_proto::id::{ExecutionId, TreeId, WorkerId};
 
-use crate::event::{Event, Owner};
-use crate::state::worker::Phase;
-use crate::step::{Step, delivery_of};
-
-/// A child of a settled worker has ended: see [`rouse`].
-pub fn rouse_lead(step: &mut Step<'_>, child: WorkerId) {
-    if let Some(Owner::Worker(lead)) = step.state.workers.get(&child).map(|child| child.owner) {
-        rouse(step, lead);
-    }
-}
+use crate::command::{CallId, Caller};
+use crate::effect::{Delivery, Effect, Holder, Owed, Reply};
+use crate::event::{Event, Owner, Spoken};
+use crate::holders::Holders;
+use crate::lifecycle::authority;
+use crate::limits::INBOX_ITEMS_MAX;
+use crate::rejection::Rejection;
+use crate::state::State;
+use crate::state::outbox::Item;
+use crate::state::worker::{Phase, Worker};
+use crate::step::{Step, owed};
 
 /// A settled worker goes on with what it is owed, or with the news that nothing below it is active any more.
 pub fn rouse(step: &mut Step<'_>, worker: WorkerId) {
     let Some(record) = step.state.workers.get(&worker) else { return };
-    let settled = matches!(record.phase, Phase::Waiting { .. } | Phase::ParkAsked { .. });
-    if !settled || record.stop.is_some() || (record.outbox.is_empty() && record.active_children > 0) {
-        return;
+    let settled = matches!(record.phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. });
+    let completions_wake = step.state.trees.get(&record.tree).is_some_and(|tree| tree.settings.delivery.wakes());
+    if settled && record.stop.is_none() && (record.outbox.wakes(completions_wake) || record.active_children == 0) {
+        step.record(Event::Resumed { worker });
     }
-    step.record(Event::Resumed { worker });
-    step.effects.extend(delivery_of(step.state, worker));
 }
 
-/// The worker has taken in what it was owed.
-pub fn ack(step: &mut Step<'_>, incarnation: Incarnation, last: u64) {
-    let worker = step.state.executions.get(&incarnation.execution).and_then(|worker| step.state.workers.get(worker));
-    let Some(worker) = worker.filter(|worker| worker.epoch == incarnation.epoch && worker.can_speak()) else { return };
-    if worker.owed_turn || worker.outbox.items_to(last).next().is_some() {
-        let worker = worker.id;
-        step.record(Event::Delivered { worker, last });
+/// Hands the holder of a lease what it was not handed yet.
+pub fn push(step: &mut Step<'_>, holders: &mut Holders, tree: TreeId, owner: Owner) {
+    let Some(holding) = holders.get_mut(tree, owner) else { return };
+    let Some((record, lead)) = step.state.trees.get(&tree).zip(step.state.lead(tree, owner)) else { return };
+    let mode = record.settings.delivery;
+    let turn = match owner {
+        Owner::Root => false,
+        Owner::Worker(worker) => match step.state.workers.get(&worker) {
+            Some(worker) if reads_now(worker, holding.handed.is_empty()) => worker.owed_turn && !holding.knows_turn,
+            Some(_) | None => return,
+        },
+    };
+    let new = |(seq, item): &(u64, &Item)| {
+        let pushed = mode.pushes() || turn || !matches!(item, Item::Completion { .. });
+        pushed && !holding.handed.contains(seq)
+    };
+    let items: Vec<(u64, &Item)> = lead.outbox.ready().filter(new).collect();
+    if items.is_empty() && !turn {
+        return;
     }
+    let wake = turn || items.iter().any(|(_, item)| wakes(item, mode.wakes()));
+    let handed: Vec<u64> = items.iter().map(|(seq, _)| *seq).collect();
+    let items = items.into_iter().filter_map(|(seq, item)| owed(step.state, owner, seq, item)).collect();
+    let to = Holder { tree, owner, lease: holding.lease };
+    let delivery = Delivery { to, wake, active_children: lead.active_children, items };
+    holding.handed.extend(handed);
+    holding.knows_turn = true;
+    step.effects.push(Effect::Deliver(Box::new(delivery)));
+}
+
+/// Whether a worker takes items in where it stands. Without the capability to be steered that is at the start of a turn only.
+fn reads_now(worker: &Worker, is_new: bool) -> bool {
+    let steers = worker.speech.as_ref().is_some_and(|speech| speech.steers);
+    match worker.phase {
+        Phase::Running => steers || worker.owed_turn || is_new,
+        Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. } => steers,
+        _ => false,
+    }
+}
+
+fn wakes(item: &Item, completions_wake: bool) -> bool {
+    match item {
+        Item::Task | Item::LeadMessage { .. } | Item::ChildMessage { .. } => true,
+        Item::Completion { wakes, .. } => *wakes && completions_wake,
+        Item::Notice { .. } | Item::Undelivered { .. } => false,
+    }
+}
+
+/// The caller has taken items in.
+pub fn ack(
+    step: &mut Step<'_>,
+    holders: &mut Holders,
+    call: CallId,
+    caller: Caller,
+    lease: Option<u64>,
+    items: &[u64],
+) -> Result<(), Rejection> {
+    let (tree, owner) = authority::asker(step.state, caller)?;
+    let lead = step.state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
+    // Whoever only makes calls may take items in where nobody holds the lease.
+    let may = match lease {
+        Some(lease) => lease == lead.lease,
+        None => holders.get(tree, owner).is_none(),
+    };
+    if !may {
+        return Err(Rejection::StaleLease);
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    let items: Vec<u64> = items.iter().copied().filter(|seq| seen.insert(*seq)).collect();
+    let (accepted, gone): (Vec<u64>, Vec<u64>) = items.into_iter().partition(|seq| lead.outbox.get(*seq).is_some());
+    let owed_turn = matches!(owner, Owner::Worker(worker) if step.state.workers.get(&worker).is_some_and(|worker| worker.owed_turn));
+    if !accepted.is_empty() || owed_turn {
+        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: accepted.clone() })));
+    }
+    if let Some(holding) = holders.get_mut(tree, owner) {
+        holding.handed.retain(|seq| !accepted.contains(seq) && !gone.contains(seq));
+    }
+    step.reply(call, Reply::Acked { accepted, gone });
+    Ok(())
+}
+
+/// The caller has the ends that a wait has answered with.
+pub fn told(step: &mut Step<'_>, call: CallId, caller: Caller, executions: &[ExecutionId]) -> Result<(), Rejection> {
+    let (tree, owner) = authority::asker(step.state, caller)?;
+    let lead = step.state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
+    let owed: Vec<ExecutionId> = executions.iter().copied().filter(|execution| lead.outbox.owes(*execution)).collect();
+    consume(step, tree, owner, &owed);
+    step.reply(call, Reply::Done);
+    Ok(())
+}
+
+/// Takes these ends out of what a lead is owed.
+fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, executions: &[ExecutionId]) {
+    let seqs: Vec<u64> = match step.state.lead(tree, owner) {
+        Some(lead) => executions.iter().filter_map(|execution| lead.outbox.seq_of(*execution)).collect(),
+        None => return,
+    };
+    if !seqs.is_empty() {
+        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: seqs })));
+    }
+}
+
+/// What the caller is owed, to look at.
+pub fn inbox(step: &mut Step<'_>, call: CallId, caller: Caller) -> Result<(), Rejection> {
+    let (tree, owner) = authority::asker(step.state, caller)?;
+    let lead = step.state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
+    let all = lead.outbox.items_to(u64::MAX);
+    let items: Vec<Owed> = all.take(INBOX_ITEMS_MAX).filter_map(|(seq, item)| owed(step.state, owner, seq, item)).collect();
+    let more = lead.outbox.len().saturating_sub(items.len());
+    step.reply(call, Reply::Inbox { items, more });
+    Ok(())
+}
+
+/// What was handed over and is not owed any more must be dropped by who has it.
+pub fn withdraw(step: &mut Step<'_>, holders: &mut Holders, tree: TreeId, owner: Owner) {
+    let Some(holding) = holders.get_mut(tree, owner) else { return };
+    let Some(lead) = step.state.lead(tree, owner) else { return };
+    let items: Vec<u64> = holding.handed.iter().copied().filter(|seq| lead.outbox.get(*seq).is_none()).collect();
+    if items.is_empty() {
+        return;
+    }
+    holding.handed.retain(|seq| !items.contains(seq));
+    let to = Holder { tree, owner, lease: holding.lease };
+    step.effects.push(Effect::Withdraw { to, items });
+}
+
+/// Groups of launches whose time is over.
+pub fn release_groups(step: &mut Step<'_>) {
+    while let Some((at, tree, owner, group)) = step.state.join_timers.first().copied()
+        && at <= step.now.mono
+        && step.fault.is_none()
+    {
+        step.record(Event::Spoken(Box::new(Spoken::GroupReleased { tree, owner, group })));
+    }
+}
+
+/// When the next of them is.
+pub fn next_group(state: &State) -> Option<crate::time::Mono> {
+    state.join_timers.first().map(|(at, ..)| *at)
 }

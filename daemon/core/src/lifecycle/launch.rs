@@ -8,7 +8,7 @@ use crate::command::{Allowance, Caller, Launch, Task};
 use crate::effect::Placed;
 use crate::event::{AcceptedTask, Event, JobAccepted, Owner};
 use crate::lifecycle::authority;
-use crate::limits::{BUDGET_MAX, LABEL_BYTES_MAX, TASKS_PER_LAUNCH_MAX};
+use crate::limits::{BACKLOG_MAX, BUDGET_MAX, LABEL_BYTES_MAX, TASKS_PER_LAUNCH_MAX};
 use crate::rejection::Rejection;
 use crate::state::budget::Ledger;
 use crate::state::tree::Tree;
@@ -48,6 +48,9 @@ fn check(state: &State, tree: TreeId, owner: Owner, launch: &Launch) -> Result<J
     if lead.child_depth > record.settings.depth_max {
         return Err(Rejection::Depth { depth_max: record.settings.depth_max });
     }
+    if lead.is_told && lead.outbox.ends() >= BACKLOG_MAX {
+        return Err(Rejection::Backpressure { owed: lead.outbox.ends() });
+    }
     let named = names_of(record, &launch.tasks)?;
     let remaining = lead.ledger.remaining();
     let allowances = allowances(&launch.tasks, remaining)?;
@@ -63,6 +66,7 @@ fn check(state: &State, tree: TreeId, owner: Owner, launch: &Launch) -> Result<J
             name,
             token: task.token,
             allowance,
+            runner: task.runner,
             group: group_of(record, task)?,
             timeout_ms: task.timeout_ms.filter(|timeout| *timeout > 0),
         });

@@ -10,6 +10,7 @@ use crate::lifecycle::{authority, close_out};
 use crate::limits;
 use crate::rejection::Rejection;
 use crate::state::State;
+use crate::state::worker::Worker;
 use crate::state::tree::Tree;
 use crate::step::Step;
 use crate::view;
@@ -113,9 +114,9 @@ fn forget(step: &mut Step<'_>, tree: TreeId) {
     let Some(record) = step.state.trees.get(&tree) else { return };
     let workers: Vec<_> = record.workers.iter().copied().collect();
     let executions =
-        workers.iter().filter_map(|worker| step.state.workers.get(worker)).map(|worker| (worker.execution, worker.epoch)).collect();
+        workers.iter().filter_map(|worker| step.state.workers.get(worker)).flat_map(Worker::executions).collect();
     step.record(Event::TreeForgotten { tree });
-    step.effects.push(Effect::RemoveFiles { executions, workers });
+    step.effects.push(Effect::RemoveFiles { tree, executions, workers });
 }
 
 /// The tree of a root that may still change it.

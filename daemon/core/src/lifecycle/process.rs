@@ -84,9 +84,9 @@ pub fn exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus,
             return;
         }
         // A settled worker that dies was merely parked by accident: its context is saved.
-        Phase::Waiting { .. } | Phase::ParkAsked { .. } if worker.stop.is_none() => {
+        Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. } if worker.stop.is_none() => {
             if let Some(context) = worker.context {
-                step.record(Event::Parked { worker: id, context });
+                step.record(Event::Parked { worker: id, context, held: None });
             }
         }
         Phase::Starting(_)
@@ -95,6 +95,7 @@ pub fn exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus,
         | Phase::Waiting { .. }
         | Phase::ParkAsked { .. }
         | Phase::Leaving { .. }
+        | Phase::Closing { .. }
         | Phase::Queued
         | Phase::Parked { .. }
         | Phase::Gone { .. }
@@ -119,13 +120,31 @@ pub fn emptied(step: &mut Step<'_>, incarnation: Incarnation) {
 }
 
 fn freed(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus) {
-    let Some(id) = living(step.state, incarnation).map(|worker| worker.id) else { return };
+    let Some(worker) = living(step.state, incarnation) else { return };
+    let id = worker.id;
+    if let Some((again_at, reason)) = another_try(step, worker, status) {
+        step.record(Event::StartDeferred { worker: id, again_at, reason });
+        step.effects.push(Effect::Forget { incarnation });
+        return;
+    }
     step.record(Event::SlotFreed { worker: id, status });
     step.effects.push(Effect::Forget { incarnation });
     let gone = step.state.workers.get(&id).filter(|worker| matches!(worker.phase, Phase::Gone { .. }));
     if let Some(outcome) = gone.map(|worker| worker.verdict(Some(status))) {
         close_out::conclude(step, id, outcome);
     }
+}
+
+/// Whether a process that ended before its hello is started again, and when: one that said nothing in time, or one that was to go on from
+/// a saved context. It has produced nothing, so nothing runs twice.
+fn another_try(step: &Step<'_>, worker: &Worker, status: ExitStatus) -> Option<(crate::time::Mono, String)> {
+    let speech = worker.speech.as_ref()?;
+    let again = speech.late || worker.context.is_some();
+    if speech.greeted || !again || worker.stop.is_some() || speech.tries >= START_RETRIES {
+        return None;
+    }
+    let reason = if speech.late { "no hello came in time".into() } else { format!("it ended before its hello ({status})") };
+    Some((step.now.mono + START_RETRY_MS * u64::from(speech.tries + 1), reason))
 }
 
 /// No supervisor ever carried out this start: it may be carried out now, as the same incarnation.
@@ -182,7 +201,13 @@ fn signal_again(step: &mut Step<'_>, incarnation: Incarnation) {
     let Some(worker) = living(step.state, incarnation) else { return };
     let kill = match (&worker.phase, worker.stop) {
         (_, Some(stop)) => stop.killed,
-        (Phase::Leaving { killed: true, .. }, None) => true,
+        (Phase::Leaving { killed: true, .. } | Phase::Closing { killed: true, .. }, None) => true,
+        // The end of its input may have been lost too.
+        (Phase::Leaving { .. } | Phase::Closing { .. }, None) if worker.speaks() => {
+            step.effects.push(Effect::Signal { incarnation, signal: Signal::CloseStdin });
+            return;
+        }
+        (_, None) if worker.speech.as_ref().is_some_and(|speech| speech.late) => true,
         _ => return,
     };
     let signal = if kill { Signal::Kill } else { Signal::Term };

@@ -3,7 +3,7 @@
 use roost_proto::id::{TreeId, WorkerId};
 
 use crate::command::Caller;
-use crate::event::{Event, InterruptScope, Owner, StopCause};
+use crate::event::{Event, InterruptScope, Owner, Spoken, StopCause};
 use crate::lifecycle::{authority, close_out};
 use crate::rejection::Rejection;
 use crate::state::State;
@@ -33,8 +33,12 @@ pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Sto
     }
     let mut stopping = Stopping { asker, names: Vec::new(), awaited: Vec::new() };
     for (name, worker) in names.iter().zip(found.into_iter().flatten()) {
-        let ended = step.state.workers.get(&worker).is_some_and(|worker| worker.has_ended());
+        let ended = step.state.workers.get(&worker).is_some_and(|worker| worker.has_ended() || worker.has_answered());
         stopping.names.push((name.clone(), ended));
+        // Its outcome stands; what it was to go on with does not.
+        if ended && step.state.workers.get(&worker).is_some_and(|worker| worker.outbox.has_late_words()) {
+            step.record(Event::Spoken(Box::new(Spoken::WordsReturned { worker })));
+        }
         if !ended {
             stopping.awaited.push(worker);
             close_out::end_subtree(step, worker, StopCause::Stop);

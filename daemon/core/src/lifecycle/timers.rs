@@ -4,7 +4,7 @@ use roost_proto::id::{Epoch, WorkerId};
 use roost_proto::link::Signal;
 
 use crate::effect::Effect;
-use crate::event::{Event, StopCause};
+use crate::event::{Event, Spoken, StopCause};
 use crate::lifecycle::close_out;
 use crate::limits::PARK_AGAIN_MS;
 use crate::state::worker::{Phase, Starting};
@@ -35,6 +35,7 @@ fn fire_worker(step: &mut Step<'_>, id: WorkerId) {
     let kill = match (&worker.phase, worker.stop) {
         (_, Some(stop)) => worker.has_process() && !stop.killed && stop.kill_at <= now,
         (Phase::Leaving { kill_at, killed: false }, None) => *kill_at <= now,
+        (Phase::Closing { kill_at, killed: false, .. }, None) => kill_at.is_some_and(|at| at <= now),
         _ => false,
     };
     if kill {
@@ -47,6 +48,18 @@ fn fire_worker(step: &mut Step<'_>, id: WorkerId) {
     }
     if worker.timeout_at.is_some_and(|at| at <= now) && !worker.has_ended() && !matches!(worker.phase, Phase::Finishing { .. }) {
         close_out::end_subtree(step, id, StopCause::Timeout);
+        return;
+    }
+    let hello_late = worker.speech.as_ref().and_then(|speech| speech.hello_by).is_some_and(|at| at <= now);
+    if hello_late && worker.phase == Phase::Running {
+        step.record(Event::Spoken(Box::new(Spoken::StartupOver { worker: id })));
+        step.effects.push(Effect::Signal { incarnation, signal: Signal::Kill });
+        return;
+    }
+    if matches!(worker.phase, Phase::Parked { .. })
+        && worker.held.as_ref().is_some_and(|held| !held.over && held.deadline.is_some_and(|at| at <= now))
+    {
+        step.record(Event::Spoken(Box::new(Spoken::HoldOver { worker: id })));
         return;
     }
     if let Phase::Starting(Starting { again_at: Some(at), .. }) = worker.phase

@@ -3,18 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::id::{ExecutionId, TreeId, WorkerId};
 
 use crate::calls::{Calls, Pending, Want};
-use crate::command::{CallId, Caller};
+use crate::command::{CallId, Caller, Target};
 use crate::effect::Reply;
-use crate::event::{Event, Owner};
+use crate::event::{Event, Owner, Spoken};
 use crate::lifecycle::authority;
 use crate::limits::WAITS_PER_CALLER_MAX;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::Worker;
-use crate::step::{Step, end_of};
+use crate::step::{Step, end_of_execution};
 use crate::time::Mono;
 use crate::view;
 
@@ -26,6 +26,8 @@ pub struct Wait {
     pub names: Vec<String>,
     /// At the first end.
     pub any: bool,
+    /// Nothing counts as told before the caller has said so.
+    pub tell_later: bool,
     /// Milliseconds.
     pub timeout_ms: Option<u64>,
 }
@@ -46,7 +48,7 @@ pub fn wait(step: &mut Step<'_>, calls: &mut Calls, call: CallId, caller: Caller
     if told.is_some() || (wait.any && awaited.len() < workers.len()) {
         awaited.clear();
     }
-    let want = Want::Ends { request_id: wait.request_id, workers, any: wait.any, told };
+    let want = Want::Ends { request_id: wait.request_id, workers, any: wait.any, told, tell_later: wait.tell_later };
     calls.add(call, Pending { asker: Some((tree, owner)), want, awaited, deadline: deadline(step, wait.timeout_ms), over: None });
     Ok(())
 }
@@ -54,8 +56,12 @@ pub fn wait(step: &mut Step<'_>, calls: &mut Calls, call: CallId, caller: Caller
 fn targets(state: &State, tree: TreeId, owner: Owner, wait: &Wait) -> Result<Vec<WorkerId>, Rejection> {
     let lead = state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
     if wait.names.is_empty() {
-        let untold = lead.outbox.items_to(u64::MAX).map(|(_, child)| child);
-        return Ok(untold.chain(state.active_children(tree, owner)).collect());
+        let mut found: Vec<WorkerId> = lead.outbox.ended_children().map(|(child, _)| child).collect();
+        found.extend(state.active_children(tree, owner));
+        // A child that was resumed may be owed for an earlier execution too.
+        let mut seen = BTreeSet::new();
+        found.retain(|worker| seen.insert(*worker));
+        return Ok(found);
     }
     let found: Vec<Option<&Worker>> = wait.names.iter().map(|name| state.child_of(tree, owner, name)).collect();
     let unknown: Vec<String> = wait.names.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(name, _)| name.clone()).collect();
@@ -68,31 +74,59 @@ fn targets(state: &State, tree: TreeId, owner: Owner, wait: &Wait) -> Result<Vec
 
 /// Reads a result; the lead's reading consumes it, and only the lead may wait for it.
 pub fn result(step: &mut Step<'_>, calls: &mut Calls, call: CallId, caller: Caller, read: Read) -> Result<(), Rejection> {
-    let unknown = || Rejection::UnknownWorker { names: vec![read.name.clone()] };
-    let (tree, owner, is_lead) = match (caller, read.tree) {
-        (Caller::Operator, Some(tree)) => (tree, Owner::Root, false),
+    let (tree, owner) = match (caller, read.tree) {
+        (Caller::Operator, Some(tree)) => (tree, Owner::Root),
         (Caller::Operator, None) => return Err(Rejection::NoTree),
-        (Caller::Root(_) | Caller::Worker { .. }, _) => {
-            let (tree, owner) = authority::asker(step.state, caller)?;
-            (tree, owner, step.state.child_of(tree, owner, &read.name).is_some())
-        }
+        (Caller::Root(_) | Caller::Worker { .. }, _) => authority::asker(step.state, caller)?,
     };
     step.state.tree(tree)?;
-    let worker = step.state.visible_to(tree, owner, &read.name).ok_or_else(unknown)?;
-    let id = worker.id;
-    if read.wait && is_lead {
-        room(calls, tree, owner)?;
-        let awaited = still_active(step.state, &[id]);
-        let pending =
-            Pending { asker: Some((tree, owner)), want: Want::Result(id), awaited, deadline: deadline(step, read.timeout_ms), over: None };
-        calls.add(call, pending);
+    let (id, execution) = found(step.state, tree, owner, &read.of)?;
+    let is_lead = caller != Caller::Operator && step.state.workers.get(&id).is_some_and(|worker| worker.owner == owner);
+    let asker = (tree, owner);
+    let runs = step.state.workers.get(&id).is_some_and(|worker| worker.execution == execution && !worker.has_ended());
+    if read.wait && !is_lead {
+        return Err(unknown(&read.of));
+    }
+    if !read.wait {
+        answer_result(step, call, execution, if is_lead { Some(asker) } else { None }, false);
         return Ok(());
     }
-    if read.wait {
-        return Err(unknown());
-    }
-    answer_result(step, call, id, if is_lead { Some((tree, owner)) } else { None }, false);
+    room(calls, tree, owner)?;
+    let awaited = if runs { BTreeSet::from([id]) } else { BTreeSet::new() };
+    let want = Want::Result { execution, request_id: read.request_id };
+    calls.add(call, Pending { asker: Some(asker), want, awaited, deadline: deadline(step, read.timeout_ms), over: None });
     Ok(())
+}
+
+fn unknown(of: &Target) -> Rejection {
+    let name = match of {
+        Target::Name(name) => name.clone(),
+        Target::Execution(execution) => execution.to_string(),
+        Target::Job(job, index) => format!("{job}, task {index}"),
+    };
+    Rejection::UnknownWorker { names: vec![name] }
+}
+
+/// Whose result is meant, if the reader may look at it.
+fn found(state: &State, tree: TreeId, owner: Owner, of: &Target) -> Result<(WorkerId, ExecutionId), Rejection> {
+    let sees = |worker: &WorkerId| {
+        let same_tree = state.workers.get(worker).is_some_and(|worker| worker.tree == tree);
+        let below = match owner {
+            Owner::Root => true,
+            Owner::Worker(reader) => state.line(*worker).any(|ancestor| ancestor == reader),
+        };
+        same_tree && below
+    };
+    let found = match of {
+        Target::Name(name) => state.visible_to(tree, owner, name).map(|worker| (worker.id, worker.execution)),
+        Target::Execution(execution) => state.executions.get(execution).map(|worker| (*worker, *execution)),
+        Target::Job(job, index) => state.jobs.get(job).and_then(|record| {
+            let worker = state.workers.get(record.workers.get(*index as usize)?)?;
+            let past = worker.past.iter().find(|past| past.job == *job).map(|past| past.execution);
+            Some((worker.id, past.unwrap_or(worker.execution)))
+        }),
+    };
+    found.filter(|(worker, _)| sees(worker)).ok_or_else(|| unknown(of))
 }
 
 /// What a reading asks for.
@@ -100,23 +134,37 @@ pub struct Read {
     /// The tree, for an operator.
     pub tree: Option<TreeId>,
     /// Whose result.
-    pub name: String,
+    pub of: Target,
     /// Until it has ended.
     pub wait: bool,
+    /// The caller's name for a call that waits.
+    pub request_id: Option<String>,
     /// Milliseconds.
     pub timeout_ms: Option<u64>,
 }
 
 /// Answers with a result, or with how the worker stands.
-pub fn answer_result(step: &mut Step<'_>, call: CallId, worker: WorkerId, lead: Option<(TreeId, Owner)>, timed_out: bool) {
-    if let Some(end) = end_of(step.state, worker) {
+pub fn answer_result(step: &mut Step<'_>, call: CallId, execution: ExecutionId, lead: Option<(TreeId, Owner)>, timed_out: bool) {
+    let Some(worker) = step.state.executions.get(&execution).copied() else { return };
+    if let Some(end) = end_of_execution(step.state, execution) {
         if let Some((tree, owner)) = lead {
-            consume(step, tree, owner, None, &[worker]);
+            consume_execution(step, tree, owner, worker, execution);
         }
-        step.reply(call, Reply::Result(end));
+        step.reply(call, Reply::Result(Box::new(end)));
     } else if let Some(record) = step.state.workers.get(&worker) {
         let view = Box::new(view::worker(step.state, record));
         step.reply(call, Reply::StillActive { view, timed_out });
+    }
+}
+
+/// The same for an execution that may be an earlier one of its worker.
+fn consume_execution(step: &mut Step<'_>, tree: TreeId, owner: Owner, worker: WorkerId, execution: ExecutionId) {
+    let Some(lead) = step.state.lead(tree, owner) else { return };
+    let Some(seq) = lead.outbox.seq_of(execution) else { return };
+    if step.state.workers.get(&worker).is_some_and(|worker| worker.execution == execution) {
+        consume(step, tree, owner, None, &[worker]);
+    } else {
+        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: vec![seq] })));
     }
 }
 
@@ -124,7 +172,8 @@ pub fn answer_result(step: &mut Step<'_>, call: CallId, worker: WorkerId, lead: 
 pub fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, request_id: Option<String>, workers: &[WorkerId]) {
     let Some(lead) = step.state.lead(tree, owner) else { return };
     let repeat = request_id.as_ref().is_some_and(|id| lead.answered.iter().any(|(known, _)| known == id));
-    let owed = workers.iter().any(|worker| lead.outbox.owes(*worker));
+    let execution = |worker: &WorkerId| step.state.workers.get(worker).map(|worker| worker.execution);
+    let owed = workers.iter().filter_map(execution).any(|execution| lead.outbox.owes(execution));
     // A stopped child is owed to nobody, but a repeat of the call that told of it must tell of it again.
     let told = request_id.is_some() && !workers.is_empty();
     if repeat || !(owed || told) {

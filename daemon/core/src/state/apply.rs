@@ -2,19 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use roost_proto::id::{Epoch, TreeId, WorkerId};
-use roost_proto::link::ExitStatus;
+use roost_proto::id::{Epoch, ExecutionId, TreeId, WorkerId};
+use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 
 use crate::event::{Event, Grant, Owner, Record, StopCause};
 use crate::limits::SETTLE_TO_EXIT_MS;
 use crate::state::State;
 use crate::state::budget::Ledger;
-use crate::state::outbox::Outbox;
+use crate::state::joins::{Arrival, Joins};
+use crate::state::outbox::{Item, Outbox};
 use crate::state::seat::Standing;
 use crate::state::tree::Tree;
-use crate::state::worker::{Answered, Phase, Starting, Stop, Worker};
-use crate::time::Now;
+use crate::state::speech::Held;
+use crate::state::worker::{Answered, Phase, SentLog, Stop, Worker};
+use crate::step::tree_of;
+use crate::stream;
+use crate::time::{Mono, Now};
 
 /// How many answered waits of one lead are remembered.
 const ANSWERED_MAX: usize = 8;
@@ -37,13 +41,19 @@ pub(super) type Applied = Result<(), &'static str>;
 impl State {
     /// Lets one event happen.
     pub fn apply(&mut self, record: &Record) -> Result<(), IllegalEvent> {
-        let done = if record.seq == self.seq + 1 { self.happen(&record.event, record.at) } else { Err("its number is out of order") };
+        let done = if record.seq == self.seq + 1 { self.happen(&record.event, record.seq, record.at) } else { Err("its number is out of order") };
         done.map_err(|why| IllegalEvent { seq: record.seq, why, event: Box::new(record.event.clone()) })?;
         self.seq = record.seq;
+        let told = stream::count(self, &record.event);
+        if told > 0
+            && let Some(tree) = tree_of(self, &record.event).and_then(|tree| self.trees.get_mut(&tree))
+        {
+            tree.events += told;
+        }
         Ok(())
     }
 
-    fn happen(&mut self, event: &Event, at: Now) -> Applied {
+    fn happen(&mut self, event: &Event, seq: u64, at: Now) -> Applied {
         match event {
             Event::TreeOpened(opened) => self.tree_opened(opened, at),
             Event::JobAccepted(job) => self.job_accepted(job, at),
@@ -52,18 +62,16 @@ impl State {
             Event::Interrupted { tree, generation } => self.on_tree(*tree, at, |tree| tree.generation = *generation),
             Event::TreeClosed { tree } => self.tree_closed(*tree, at),
             Event::TreeForgotten { tree } => self.tree_forgotten(*tree),
-            Event::Consumed { tree, owner, request_id, workers } => self.consumed(*tree, *owner, request_id.as_deref(), workers),
+            Event::Consumed { tree, owner, request_id, workers } => self.consumed(*tree, *owner, request_id.as_deref(), workers, at),
+            Event::Spoken(spoken) => self.spoken(spoken, seq, at),
             Event::Reowned { worker, owner } => self.reowned(*worker, *owner, at),
             Event::Ended { worker, outcome } => self.ended(*worker, outcome, at),
             Event::SlotTaken { worker, epoch, grant, at_once } => self.slot_taken(*worker, *epoch, *grant, *at_once, at),
-            Event::ProcessStarted { worker, process } => self.on_worker(*worker, at, |w| w.process_started(*process, at)),
-            Event::StartDeferred { worker, again_at, reason: _ } => self.on_worker(*worker, at, |w| {
-                let Phase::Starting(Starting { wake, again_at: None, tries }) = w.phase else { return Err("it is not being started") };
-                w.pass(Phase::Starting(Starting { wake, again_at: Some(*again_at), tries: tries + 1 }), |_, slot| slot)
-            }),
+            Event::ProcessStarted { worker, process } => self.process_started(*worker, *process, at),
+            Event::StartDeferred { worker, again_at, reason: _ } => self.on_worker(*worker, at, |w| w.start_deferred(*again_at)),
             Event::StartRetried { worker, epoch } => self.on_worker(*worker, at, |w| w.start_retried(*epoch)),
             Event::Blocked { worker } => self.on_worker(*worker, at, |w| {
-                w.pass(Phase::Blocked { since: at.mono, over: None }, |phase, slot| slot && *phase == Phase::Running)
+                w.pass(Phase::Blocked { since: at.mono, over: None, not_before: None }, |phase, slot| slot && *phase == Phase::Running)
             }),
             Event::SlotLent { worker } => self.on_worker(*worker, at, |w| {
                 if w.slot && matches!(w.phase, Phase::Blocked { over: None, .. }) {
@@ -82,38 +90,37 @@ impl State {
                 w.slot = true;
                 Ok(())
             }),
-            Event::Settled { worker, context } => self.on_worker(*worker, at, |w| {
-                w.context = Some(*context);
-                w.owed_turn = false;
-                w.pass(Phase::Waiting { since: at.mono, not_before: at.mono }, |phase, slot| slot && *phase == Phase::Running)
-            }),
             Event::Resumed { worker } => self.on_worker(*worker, at, |w| {
                 w.owed_turn = true;
-                w.pass(Phase::Running, |phase, _| matches!(phase, Phase::Waiting { .. } | Phase::ParkAsked { .. }))
-            }),
-            Event::Delivered { worker, last } => self.on_worker(*worker, at, |w| {
-                w.outbox.take_to(*last);
-                w.owed_turn = false;
-                Ok(())
+                w.new_turn();
+                w.pass(Phase::Running, |phase, _| matches!(phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. }))
             }),
             Event::ParkAsked { worker, deadline } => self.on_worker(*worker, at, |w| {
-                let Phase::Waiting { since, .. } = w.phase else { return Err("it has not settled") };
-                w.pass(Phase::ParkAsked { since, deadline: *deadline }, |_, slot| slot)
+                let (since, blocked) = match w.phase {
+                    Phase::Waiting { since, .. } => (since, false),
+                    Phase::Blocked { since, over: None, .. } => (since, true),
+                    _ => return Err("it does not wait"),
+                };
+                w.pass(Phase::ParkAsked { since, deadline: *deadline, blocked }, |_, slot| slot)
             }),
             Event::ParkCancelled { worker, not_before } => self.on_worker(*worker, at, |w| {
-                let Phase::ParkAsked { since, .. } = w.phase else { return Err("it was not asked to park") };
-                w.pass(Phase::Waiting { since, not_before: *not_before }, |_, slot| slot)
+                let Phase::ParkAsked { since, blocked, .. } = w.phase else { return Err("it was not asked to park") };
+                let again = Some(*not_before).filter(|_| blocked);
+                let waits = Phase::Waiting { since, not_before: *not_before };
+                w.pass(if blocked { Phase::Blocked { since, over: None, not_before: again } } else { waits }, |_, slot| slot)
             }),
-            Event::Parked { worker, context } => self.on_worker(*worker, at, |w| {
+            Event::Parked { worker, context, held } => self.on_worker(*worker, at, |w| {
                 w.context = Some(*context);
+                w.held.clone_from(held);
                 w.pass(Phase::Leaving { kill_at: at.mono + SETTLE_TO_EXIT_MS, killed: false }, |phase, _| {
                     matches!(phase, Phase::Running | Phase::Blocked { .. } | Phase::Waiting { .. } | Phase::ParkAsked { .. })
                 })
             }),
             Event::MainExited { worker, status } => self.on_worker(*worker, at, |w| {
                 let parked = matches!(w.phase, Phase::Leaving { .. });
+                let outcome = if let Phase::Closing { outcome, .. } = &w.phase { Some(outcome.clone()) } else { None };
                 let speaks = w.can_speak();
-                w.pass(Phase::Emptying { status: *status, parked }, |_, _| speaks)
+                w.pass(Phase::Emptying { status: *status, parked, outcome }, |_, _| speaks)
             }),
             Event::SlotFreed { worker, status } => self.slot_freed(*worker, *status, at),
             Event::StopAsked { worker, cause, kill_at } => {
@@ -129,7 +136,7 @@ impl State {
     }
 
     /// Changes one worker and seats it anew.
-    fn on_worker(&mut self, id: WorkerId, at: Now, change: impl FnOnce(&mut Worker) -> Applied) -> Applied {
+    pub(super) fn on_worker(&mut self, id: WorkerId, at: Now, change: impl FnOnce(&mut Worker) -> Applied) -> Applied {
         let worker = self.workers.get_mut(&id).ok_or("there is no such worker")?;
         let before = Standing::of(Some(worker));
         change(worker)?;
@@ -153,55 +160,97 @@ impl State {
         self.on_tree(tree, at, |tree| tree.admissions += 1)
     }
 
+    fn process_started(&mut self, id: WorkerId, process: ProcessIdentity, at: Now) -> Applied {
+        let worker = self.workers.get(&id).ok_or("there is no such worker")?;
+        let startup_ms = self.trees.get(&worker.tree).map_or(0, |tree| tree.settings.startup_ms);
+        let mut told = Vec::new();
+        self.on_worker(id, at, |w| {
+            told = w.process_started(process, startup_ms, at)?;
+            Ok(())
+        })?;
+        self.note_told(&told);
+        Ok(())
+    }
+
     fn slot_freed(&mut self, id: WorkerId, status: ExitStatus, at: Now) -> Applied {
         let worker = self.workers.get(&id).ok_or("there is no such worker")?;
-        let admissions = self.trees.get(&worker.tree).map_or(0, |tree| tree.admissions);
+        let (admissions, wakes) =
+            self.trees.get(&worker.tree).map_or((0, true), |tree| (tree.admissions, tree.settings.delivery.wakes()));
+        let mut cut_off = false;
         self.on_worker(id, at, |w| {
             let parked = matches!(w.phase, Phase::Leaving { .. } | Phase::Emptying { parked: true, .. });
+            let outcome = match &w.phase {
+                Phase::Closing { outcome, .. } => Some(outcome.clone()),
+                Phase::Emptying { outcome, .. } => outcome.clone(),
+                _ => None,
+            };
             if !w.has_process() {
                 return Err("it has no process");
             }
+            cut_off = !parked && outcome.is_none();
             w.slot = false;
             w.process = None;
             w.owed_turn = false;
             w.phase = if parked && w.stop.is_none() {
                 Phase::Parked { since: at.mono, ready: None }
             } else {
-                Phase::Gone { status: Some(status) }
+                Phase::Gone { status: Some(status), outcome }
             };
-            w.note_ready(at, admissions);
+            w.note_ready(at, admissions, wakes);
             Ok(())
-        })
+        })?;
+        if cut_off {
+            self.note_partial(id);
+        }
+        Ok(())
     }
 
     fn ended(&mut self, id: WorkerId, outcome: &Outcome, at: Now) -> Applied {
-        let mut lead = None;
+        let mut of = None;
+        let mut left = Vec::new();
         self.on_worker(id, at, |w| {
-            lead = Some((w.tree, w.owner, w.stop.is_some_and(|stop| stop.cause == StopCause::Operator)));
+            let by_operator = w.stop.is_some_and(|stop| stop.cause == StopCause::Operator);
+            of = Some((w.tree, w.owner, w.execution, w.joined, by_operator));
             w.ended_at = Some(at);
-            w.outbox = Outbox::default();
+            left = w.outbox.take_all();
             w.answered = Answered::default();
+            w.held = None;
             let alone = w.active_children == 0;
             w.pass(Phase::Ended { outcome: outcome.clone() }, |phase, _| {
                 alone && matches!(phase, Phase::Gone { .. } | Phase::Finishing { .. })
             })
         })?;
-        let (tree, owner, by_operator) = lead.ok_or("it has no lead")?;
+        let (tree, owner, execution, joined, by_operator) = of.ok_or("it has no lead")?;
         // A lead that stopped its child, or ends with it, needs no word of it.
         let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed)) && !by_operator;
+        let unread = self.keep_what_came_late(id, left);
+        let mut timers = Vec::new();
         self.on_lead(tree, owner, at, |lead| {
             lead.children.remove(&id);
             *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
-            if !silent {
-                lead.outbox.push(id);
+            if let Some(held) = &mut lead.held {
+                held.note_end(id);
             }
+            unread.into_iter().for_each(|message| lead.outbox.push(Item::Undelivered { message, to: id }));
+            let arrival = joined.map_or(Arrival::Alone, |group| lead.joins().arrived(group, at.mono));
+            let held = if let Arrival::Held(_) = arrival { joined } else { None };
+            if !silent {
+                lead.outbox.push(Item::Completion { child: id, execution, wakes: !by_operator, held });
+            }
+            if let (Arrival::Complete, Some(group)) = (arrival, joined) {
+                lead.outbox.release(group);
+            }
+            timers = lead.joins_timers();
             Ok(())
-        })
+        })?;
+        self.reset_join_timers(tree, owner, &timers);
+        Ok(())
     }
 
     fn reowned(&mut self, id: WorkerId, owner: Owner, at: Now) -> Applied {
         let worker = self.workers.get(&id).ok_or("there is no such worker")?;
         let (tree, old) = (worker.tree, worker.owner);
+        self.move_usage(id, old, owner);
         self.on_lead(tree, old, at, |lead| {
             lead.children.remove(&id);
             *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
@@ -209,6 +258,8 @@ impl State {
         })?;
         self.on_worker(id, at, |w| {
             w.owner = owner;
+            // It arrives at a lead that did not launch it, with nobody else.
+            w.joined = None;
             Ok(())
         })?;
         self.on_lead(tree, owner, at, |lead| {
@@ -218,21 +269,21 @@ impl State {
         })
     }
 
-    fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, workers: &[WorkerId]) -> Applied {
-        let (outbox, answered) = match owner {
-            Owner::Root => self.trees.get_mut(&tree).map(|tree| (&mut tree.outbox, &mut tree.answered)),
-            Owner::Worker(lead) => self.workers.get_mut(&lead).map(|lead| (&mut lead.outbox, &mut lead.answered)),
-        }
-        .ok_or("there is no such lead")?;
-        for worker in workers {
-            outbox.take(*worker);
-        }
-        if let Some(request) = request {
-            if answered.len() == ANSWERED_MAX {
-                answered.pop_front();
+    fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, workers: &[WorkerId], at: Now) -> Applied {
+        let executions: Vec<ExecutionId> = workers.iter().filter_map(|worker| Some(self.workers.get(worker)?.execution)).collect();
+        self.on_lead(tree, owner, at, |lead| {
+            for execution in &executions {
+                lead.outbox.take(*execution);
             }
-            answered.push_back((request.to_owned(), workers.to_vec()));
-        }
+            if let Some(request) = request {
+                if lead.answered.len() == ANSWERED_MAX {
+                    lead.answered.pop_front();
+                }
+                lead.answered.push_back((request.to_owned(), workers.to_vec()));
+            }
+            Ok(())
+        })?;
+        self.note_told(&executions);
         Ok(())
     }
 
@@ -244,21 +295,29 @@ impl State {
                 return change(&mut Owned {
                     ledger: &mut tree.ledger,
                     outbox: &mut tree.outbox,
+                    answered: &mut tree.answered,
+                    sent: &mut tree.sent,
                     children: &mut tree.children,
                     active_children: &mut tree.active_children,
+                    held: None,
+                    joins: JoinsOf::Root(&mut tree.joins),
                 });
             }
             Owner::Worker(lead) => lead,
         };
-        let admissions = tree.admissions;
+        let (admissions, wakes) = (tree.admissions, tree.settings.delivery.wakes());
         self.on_worker(lead, at, |w| {
             change(&mut Owned {
                 ledger: &mut w.ledger,
                 outbox: &mut w.outbox,
+                answered: &mut w.answered,
+                sent: &mut w.sent,
                 children: &mut w.children,
                 active_children: &mut w.active_children,
+                held: w.held.as_deref_mut(),
+                joins: JoinsOf::Worker(&mut w.joins),
             })?;
-            w.note_ready(at, admissions);
+            w.note_ready(at, admissions, wakes);
             Ok(())
         })
     }
@@ -268,6 +327,32 @@ impl State {
 pub(super) struct Owned<'a> {
     pub(super) ledger: &'a mut Ledger,
     pub(super) outbox: &'a mut Outbox,
+    pub(super) answered: &'a mut Answered,
+    pub(super) sent: &'a mut SentLog,
     pub(super) children: &'a mut BTreeSet<WorkerId>,
     pub(super) active_children: &'a mut u32,
+    pub(super) held: Option<&'a mut Held>,
+    joins: JoinsOf<'a>,
+}
+
+/// Groups of launches: few workers have any.
+enum JoinsOf<'a> {
+    Root(&'a mut Joins),
+    Worker(&'a mut Option<Box<Joins>>),
+}
+
+impl Owned<'_> {
+    pub(super) fn joins(&mut self) -> &mut Joins {
+        match &mut self.joins {
+            JoinsOf::Root(joins) => joins,
+            JoinsOf::Worker(joins) => joins.get_or_insert_default(),
+        }
+    }
+
+    pub(super) fn joins_timers(&self) -> Vec<(Mono, u64)> {
+        match &self.joins {
+            JoinsOf::Root(joins) => joins.timers().collect(),
+            JoinsOf::Worker(joins) => joins.iter().flat_map(|joins| joins.timers()).collect(),
+        }
+    }
 }

@@ -9,17 +9,39 @@ use crate::limits::BUDGET_MAX;
 pub struct Ledger {
     limit: u64,
     remaining: u64,
+    /// The highest limit so far, where it was higher than it is.
+    #[serde(default)]
+    high: u64,
 }
 
 impl Ledger {
     /// A fresh ledger.
     pub fn new(limit: u64) -> Self {
-        Self { limit, remaining: limit }
+        Self { limit, remaining: limit, high: limit }
     }
 
-    /// All that it ever had.
+    /// All that it may ever launch.
     pub fn limit(self) -> u64 {
         self.limit
+    }
+
+    /// The highest limit that it ever had: what its launcher has reserved for it.
+    pub fn high(self) -> u64 {
+        self.high.max(self.limit)
+    }
+
+    /// What its launcher must reserve on top for this new limit; `None` when more than that is reserved from it already.
+    pub fn raise(self, limit: u64) -> Option<u64> {
+        let spent = self.limit - self.remaining;
+        (limit >= spent).then(|| limit.saturating_sub(self.high()))
+    }
+
+    /// Sets the limit, which [`Ledger::raise`] has allowed.
+    pub fn set(&mut self, limit: u64) {
+        let spent = self.limit - self.remaining;
+        self.high = self.high().max(limit);
+        self.remaining = limit.saturating_sub(spent);
+        self.limit = limit;
     }
 
     /// What is left.
@@ -71,5 +93,15 @@ mod tests {
         assert!(!ledger.reserve(9));
         assert!(ledger.reserve(8) && !ledger.reserve(1));
         assert_eq!((ledger.limit(), ledger.remaining()), (8, 0));
+    }
+
+    #[test]
+    fn a_raise_costs_what_is_above_the_highest_so_far_and_a_cut_refunds_nothing() {
+        let mut ledger = Ledger::new(5);
+        assert!(ledger.reserve(2));
+        assert_eq!((ledger.raise(8), ledger.raise(2), ledger.raise(1)), (Some(3), Some(0), None));
+        ledger.set(8);
+        ledger.set(2);
+        assert_eq!((ledger.remaining(), ledger.high(), ledger.raise(8), ledger.raise(9)), (0, 8, Some(0), Some(1)));
     }
 }

@@ -1,37 +1,160 @@
-//! What is owed to a lead: numbered items that stay until the lead has taken them in.
+//! What is owed to a lead or a worker: numbered items that stay until their receiver has taken them in.
+//!
+//! It knows no text: a completion's is the child's own record, a message's lies beside its event in the journal.
 
 use std::collections::BTreeMap;
 
-use roost_proto::id::WorkerId;
+use roost_proto::id::{ExecutionId, MessageId, WorkerId};
 use serde::{Deserialize, Serialize};
 
-/// The items of one lead, in order. An item is the completion of a child; what it says is the child's own record.
+use crate::event::TextId;
+
+/// One thing owed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Item {
+    /// What a worker was launched with.
+    Task,
+    /// An execution of a child has ended.
+    Completion {
+        /// The child.
+        child: WorkerId,
+        /// Its execution.
+        execution: ExecutionId,
+        /// Whether this alone is a reason to wake its lead: not where somebody else has stopped it.
+        wakes: bool,
+        /// The group of launches that it is held back for, until the others of it have ended too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held: Option<u64>,
+    },
+    /// Words of the receiver's lead.
+    LeadMessage {
+        /// The message.
+        message: MessageId,
+        /// They came when the execution had its outcome: they are for the next one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        after_end: bool,
+    },
+    /// Words of a child.
+    ChildMessage {
+        /// The message.
+        message: MessageId,
+        /// The child.
+        from: WorkerId,
+    },
+    /// A child has ended its turn and waits for children of its own.
+    Notice {
+        /// The child.
+        from: WorkerId,
+        /// Its execution.
+        execution: ExecutionId,
+        /// What the turn has answered.
+        text: Option<TextId>,
+    },
+    /// A message of the receiver's that its target has never read.
+    Undelivered {
+        /// The message.
+        message: MessageId,
+        /// Whom it was for.
+        to: WorkerId,
+    },
+}
+
+/// The items of one receiver, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Outbox {
     next_seq: u64,
-    items: BTreeMap<u64, WorkerId>,
-    by_child: BTreeMap<WorkerId, u64>,
+    items: BTreeMap<u64, Item>,
+    by_execution: BTreeMap<ExecutionId, u64>,
+    /// Messages and the task: a reason for a turn whatever the tree's delivery mode is.
+    words: u32,
+    /// Completions that are a reason to wake where the tree's mode says so, and are not held back.
+    calls: u32,
 }
 
 impl Outbox {
-    /// Owes one more completion.
-    pub fn push(&mut self, child: WorkerId) {
+    /// Owes one more thing, under the next number.
+    pub fn push(&mut self, item: Item) {
         self.next_seq += 1;
-        self.items.insert(self.next_seq, child);
-        self.by_child.insert(child, self.next_seq);
-    }
-
-    /// The lead knows of this child's end: nothing is owed for it any more. Says whether something was.
-    pub fn take(&mut self, child: WorkerId) -> bool {
-        self.by_child.remove(&child).is_some_and(|seq| self.items.remove(&seq).is_some())
-    }
-
-    /// The lead has taken in everything up to this number.
-    pub fn take_to(&mut self, last: u64) {
-        let later = self.items.split_off(&last.saturating_add(1));
-        for child in std::mem::replace(&mut self.items, later).into_values() {
-            self.by_child.remove(&child);
+        let seq = self.next_seq;
+        if let Item::Completion { execution, .. } = &item {
+            self.by_execution.insert(*execution, seq);
         }
+        // Of the notices of one child only the newest says how it stands.
+        if let Item::Notice { from, .. } = &item {
+            let child = *from;
+            self.items.retain(|_, old| !matches!(old, Item::Notice { from, .. } if *from == child));
+        }
+        self.count(&item, 1);
+        self.items.insert(seq, item);
+    }
+
+    fn count(&mut self, item: &Item, by: i32) {
+        let counter = match item {
+            Item::Task | Item::LeadMessage { .. } | Item::ChildMessage { .. } => &mut self.words,
+            Item::Completion { wakes: true, held: None, .. } => &mut self.calls,
+            Item::Completion { .. } | Item::Notice { .. } | Item::Undelivered { .. } => return,
+        };
+        *counter = counter.wrapping_add_signed(by);
+    }
+
+    /// The receiver knows of this end: nothing is owed for it any more. Gives its number, if something was.
+    pub fn take(&mut self, execution: ExecutionId) -> Option<u64> {
+        let seq = self.by_execution.remove(&execution)?;
+        let item = self.items.remove(&seq)?;
+        self.count(&item, -1);
+        Some(seq)
+    }
+
+    /// The receiver has taken this item in.
+    pub fn take_item(&mut self, seq: u64) -> Option<Item> {
+        let item = self.items.remove(&seq)?;
+        self.count(&item, -1);
+        if let Item::Completion { execution, .. } = &item {
+            self.by_execution.remove(execution);
+        }
+        Some(item)
+    }
+
+    /// The receiver has taken in everything up to this number. Gives the executions whose ends it was told.
+    pub fn take_to(&mut self, last: u64) -> Vec<ExecutionId> {
+        let seqs: Vec<u64> = self.items.range(..=last).map(|(seq, _)| *seq).collect();
+        let told = |item| if let Item::Completion { execution, .. } = item { Some(execution) } else { None };
+        seqs.into_iter().filter_map(|seq| self.take_item(seq)).filter_map(told).collect()
+    }
+
+    /// Everything, and nothing is owed any more; numbers go on.
+    pub fn take_all(&mut self) -> Vec<Item> {
+        let next_seq = self.next_seq;
+        let items = std::mem::take(self).items.into_values().collect();
+        self.next_seq = next_seq;
+        items
+    }
+
+    /// A group of launches is held back no longer.
+    pub fn release(&mut self, group: u64) {
+        for item in self.items.values_mut() {
+            if let Item::Completion { held, wakes, .. } = item
+                && *held == Some(group)
+            {
+                *held = None;
+                self.calls += u32::from(*wakes);
+            }
+        }
+    }
+
+    /// What came after an outcome is on time for the execution that it starts.
+    pub fn on_time(&mut self) {
+        for item in self.items.values_mut() {
+            if let Item::LeadMessage { after_end, .. } = item {
+                *after_end = false;
+            }
+        }
+    }
+
+    /// Whether words came after an outcome.
+    pub fn has_late_words(&self) -> bool {
+        self.words > 0 && self.items.values().any(|item| matches!(item, Item::LeadMessage { after_end: true, .. }))
     }
 
     /// Whether nothing is owed.
@@ -39,9 +162,34 @@ impl Outbox {
         self.items.is_empty()
     }
 
-    /// Whether this child's completion is owed.
-    pub fn owes(&self, child: WorkerId) -> bool {
-        self.by_child.contains_key(&child)
+    /// Whether something owed is a reason to give the receiver a turn.
+    pub fn wakes(&self, completions_wake: bool) -> bool {
+        self.words > 0 || (completions_wake && self.calls > 0)
+    }
+
+    /// How many ends are owed.
+    pub fn ends(&self) -> usize {
+        self.by_execution.len()
+    }
+
+    /// Whether this execution's end is owed.
+    pub fn owes(&self, execution: ExecutionId) -> bool {
+        self.by_execution.contains_key(&execution)
+    }
+
+    /// The number of this execution's end.
+    pub fn seq_of(&self, execution: ExecutionId) -> Option<u64> {
+        self.by_execution.get(&execution).copied()
+    }
+
+    /// How many items.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// An item.
+    pub fn get(&self, seq: u64) -> Option<&Item> {
+        self.items.get(&seq)
     }
 
     /// The number of the newest item, 0 when nothing was ever owed.
@@ -49,14 +197,27 @@ impl Outbox {
         self.next_seq
     }
 
-    /// How many items are newer than this number.
-    pub fn items_after(&self, last: u64) -> usize {
-        self.items.range(last.saturating_add(1)..).count()
+    /// How many ends are newer than this number.
+    pub fn ends_after(&self, last: u64) -> usize {
+        self.items.range(last.saturating_add(1)..).filter(|(_, item)| matches!(item, Item::Completion { .. })).count()
     }
 
     /// The items up to this number, in order.
-    pub fn items_to(&self, last: u64) -> impl Iterator<Item = (u64, WorkerId)> + '_ {
-        self.items.range(..=last).map(|(seq, child)| (*seq, *child))
+    pub fn items_to(&self, last: u64) -> impl Iterator<Item = (u64, &Item)> + '_ {
+        self.items.range(..=last).map(|(seq, item)| (*seq, item))
+    }
+
+    /// All items that are not held back, in order.
+    pub fn ready(&self) -> impl Iterator<Item = (u64, &Item)> + '_ {
+        self.items_to(u64::MAX).filter(|(_, item)| !matches!(item, Item::Completion { held: Some(_), .. }))
+    }
+
+    /// The children whose ends are owed, in the order of their ends.
+    pub fn ended_children(&self) -> impl Iterator<Item = (WorkerId, ExecutionId)> + '_ {
+        self.items.values().filter_map(|item| match item {
+            Item::Completion { child, execution, .. } => Some((*child, *execution)),
+            Item::Task | Item::LeadMessage { .. } | Item::ChildMessage { .. } | Item::Notice { .. } | Item::Undelivered { .. } => None,
+        })
     }
 }
 
@@ -64,14 +225,44 @@ impl Outbox {
 mod tests {
     use super::*;
 
+    fn end(number: u64) -> Item {
+        Item::Completion { child: WorkerId(number), execution: ExecutionId(number), wakes: true, held: None }
+    }
+
     #[test]
     fn an_item_goes_once_however_it_goes() {
         let mut outbox = Outbox::default();
-        (1..=4).for_each(|n| outbox.push(WorkerId(n)));
-        assert!(outbox.take(WorkerId(2)) && !outbox.take(WorkerId(2)));
-        outbox.take_to(3);
-        assert_eq!(outbox.items_to(u64::MAX).collect::<Vec<_>>(), [(4, WorkerId(4))]);
-        assert!(!outbox.owes(WorkerId(3)) && outbox.owes(WorkerId(4)));
-        assert_eq!(outbox.last_seq(), 4);
+        (1..=4).for_each(|number| outbox.push(end(number)));
+        assert!(outbox.take(ExecutionId(2)) == Some(2) && outbox.take(ExecutionId(2)).is_none());
+        assert_eq!(outbox.take_to(3), [ExecutionId(1), ExecutionId(3)]);
+        assert_eq!(outbox.items_to(u64::MAX).map(|(seq, _)| seq).collect::<Vec<_>>(), [4]);
+        assert!(!outbox.owes(ExecutionId(3)) && outbox.owes(ExecutionId(4)) && outbox.wakes(true));
+        assert!(outbox.take_item(4).is_some() && outbox.take_item(4).is_none());
+        assert_eq!((outbox.last_seq(), outbox.ends(), outbox.wakes(true)), (4, 0, false));
+    }
+
+    #[test]
+    fn only_words_and_ends_that_are_not_held_back_wake() {
+        let mut outbox = Outbox::default();
+        outbox.push(Item::Completion { child: WorkerId(1), execution: ExecutionId(1), wakes: true, held: Some(7) });
+        outbox.push(Item::Completion { child: WorkerId(2), execution: ExecutionId(2), wakes: false, held: None });
+        outbox.push(Item::Notice { from: WorkerId(3), execution: ExecutionId(3), text: None });
+        assert!(!outbox.wakes(true));
+        outbox.release(7);
+        assert!(outbox.wakes(true) && !outbox.wakes(false));
+        outbox.push(Item::LeadMessage { message: MessageId(1), after_end: false });
+        assert!(outbox.wakes(false));
+        outbox.take_item(outbox.last_seq());
+        assert!(!outbox.wakes(false));
+    }
+
+    #[test]
+    fn a_newer_notice_takes_the_place_of_the_older_one() {
+        let mut outbox = Outbox::default();
+        let notice = |from| Item::Notice { from: WorkerId(from), execution: ExecutionId(1), text: None };
+        outbox.push(notice(1));
+        outbox.push(notice(2));
+        outbox.push(notice(1));
+        assert_eq!(outbox.ready().map(|(seq, _)| seq).collect::<Vec<_>>(), [2, 3]);
     }
 }

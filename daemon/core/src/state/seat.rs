@@ -17,10 +17,16 @@ fn seat_of(worker: &Worker, settings: &Settings) -> Seat {
     match &worker.phase {
         Phase::Queued => Seat::Queue,
         Phase::Blocked { over: Some((over, _)), .. } if !worker.slot => Seat::FinalWake(*over),
-        Phase::Blocked { since, over: None } if worker.slot && settings.lend_slots && !stopping => Seat::Victim(*since),
-        Phase::Blocked { since, over: None } if worker.slot && !settings.lend_slots && !stopping => Seat::Stuck(*since),
+        Phase::Blocked { since, over: None, .. } if worker.slot && !stopping => {
+            let gives = settings.lend_slots || worker.parks_in_calls();
+            if gives { Seat::Victim(*since) } else { Seat::Stuck(*since) }
+        }
         Phase::Waiting { since, .. } if !stopping => Seat::Victim(*since),
-        Phase::Parked { ready: Some((since, _)), .. } if worker.active_children == 0 => Seat::FinalWake(*since),
+        Phase::Parked { ready: Some((since, _)), .. }
+            if worker.active_children == 0 || worker.held.as_ref().is_some_and(|held| held.over) =>
+        {
+            Seat::FinalWake(*since)
+        }
         Phase::Parked { ready: Some((since, _)), .. } => Seat::EarlyWake(*since),
         Phase::Starting(_)
         | Phase::Running
@@ -28,6 +34,7 @@ fn seat_of(worker: &Worker, settings: &Settings) -> Seat {
         | Phase::Waiting { .. }
         | Phase::ParkAsked { .. }
         | Phase::Leaving { .. }
+        | Phase::Closing { .. }
         | Phase::Parked { .. }
         | Phase::Emptying { .. }
         | Phase::Gone { .. }
@@ -51,6 +58,7 @@ fn counts_of(worker: &Worker) -> Counts {
         | Phase::Running
         | Phase::Blocked { .. }
         | Phase::Waiting { .. }
+        | Phase::Closing { .. }
         | Phase::Emptying { .. }
         | Phase::Gone { .. } => {}
     }

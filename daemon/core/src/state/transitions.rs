@@ -2,18 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use roost_proto::id::Epoch;
+use roost_proto::id::{Epoch, ExecutionId};
 use roost_proto::link::ProcessIdentity;
 
-use crate::event::{AcceptedTask, Grant, JobAccepted};
+use crate::event::{AcceptedTask, Grant, JobAccepted, Runner};
 use crate::state::apply::Applied;
 use crate::state::budget::Ledger;
-use crate::state::outbox::Outbox;
-use crate::state::worker::{Answered, Phase, Seat, Starting, Stop, Worker};
-use crate::time::Now;
+use crate::state::outbox::{Item, Outbox};
+use crate::state::speech::Speech;
+use crate::state::worker::{Answered, Phase, Seat, SentLog, Starting, Stop, Worker};
+use crate::time::{Mono, Now};
 
 /// A worker as a job makes it.
 pub(super) fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, depth: u32, at: Now) -> Worker {
+    let speaks = task.runner == Runner::Worker;
+    let mut outbox = Outbox::default();
+    if speaks {
+        outbox.push(Item::Task);
+    }
     Worker {
         id: task.worker,
         tree: job.tree,
@@ -23,14 +29,25 @@ pub(super) fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, dep
         job: job.job,
         task_index: index,
         execution: task.execution,
+        launcher: job.owner,
         foreground: job.foreground,
         depth,
         group: task.group,
         ledger: Ledger::new(task.allowance),
         children: BTreeSet::new(),
         active_children: 0,
-        outbox: Outbox::default(),
+        descendants: 0,
+        outbox,
         answered: Answered::default(),
+        sent: SentLog::default(),
+        speech: speaks.then(Box::default),
+        accounts: None,
+        joins: None,
+        joined: None,
+        held: None,
+        told: false,
+        past: Vec::new(),
+        epoch_before: Epoch(0),
         phase: Phase::Queued,
         slot: false,
         epoch: Epoch(0),
@@ -65,7 +82,8 @@ impl Worker {
         match (grant, &self.phase) {
             (Grant::Start, Phase::Queued) if epoch == next => {
                 self.at_once = at_once;
-                self.phase = Phase::Starting(Starting { wake: None, ..wake });
+                let resumes = !self.past.is_empty();
+                self.phase = Phase::Starting(Starting { wake: wake.wake.filter(|_| resumes), ..wake });
             }
             (Grant::FinalWake | Grant::EarlyWake, Phase::Parked { ready: Some(_), .. }) if epoch == next => {
                 self.phase = Phase::Starting(wake);
@@ -73,30 +91,76 @@ impl Worker {
             (Grant::Return, Phase::Blocked { over: Some(_), .. }) if epoch == self.epoch && !self.slot => self.phase = Phase::Running,
             _ => return Err("the grant does not fit its worker"),
         }
+        if grant != Grant::Return {
+            self.new_process();
+        }
         self.epoch = epoch;
         self.slot = true;
         Ok(())
     }
 
+    /// Another process will speak for it: it has said and used nothing yet.
+    fn new_process(&mut self) {
+        if let Some(speech) = &mut self.speech {
+            let tries = speech.tries;
+            **speech = Speech { lease: speech.lease, tries, ..Speech::default() };
+        }
+        if let Some(accounts) = &mut self.accounts {
+            accounts.turn_over();
+        }
+    }
+
     pub(super) fn wait_over(&mut self, at: Now, admissions: u64) -> Applied {
-        let Phase::Blocked { since, over: None } = self.phase else { return Err("it does not wait") };
-        self.phase = if self.slot { Phase::Running } else { Phase::Blocked { since, over: Some((at.mono, admissions)) } };
+        let Phase::Blocked { since, over: None, .. } = self.phase else { return Err("it does not wait") };
+        let over = Phase::Blocked { since, over: Some((at.mono, admissions)), not_before: None };
+        self.phase = if self.slot { Phase::Running } else { over };
         Ok(())
     }
 
-    pub(super) fn process_started(&mut self, process: ProcessIdentity, at: Now) -> Applied {
+    /// Gives the executions whose ends its process was told of by that.
+    pub(super) fn process_started(
+        &mut self,
+        process: ProcessIdentity,
+        startup_ms: u64,
+        at: Now,
+    ) -> Result<Vec<ExecutionId>, &'static str> {
         let Phase::Starting(Starting { wake, again_at: None, .. }) = self.phase else { return Err("it is not being started") };
-        // The items were on the standard input of this very process: it has taken them in.
-        if let Some(last) = wake {
-            self.outbox.take_to(last);
-        }
+        // The items were on the standard input of this very process: it has taken them in. One that speaks is handed them, and says so.
+        let told = wake.filter(|_| self.speech.is_none()).map(|last| self.outbox.take_to(last)).unwrap_or_default();
         self.process = Some(process);
         self.phase = Phase::Running;
+        if let Some(speech) = &mut self.speech {
+            speech.hello_by = (startup_ms > 0).then(|| at.mono + startup_ms);
+        }
         if self.started_at.is_none() {
             self.started_at = Some(at);
             self.timeout_at = self.timeout_ms.map(|timeout| at.mono + timeout);
         }
-        Ok(())
+        Ok(told)
+    }
+
+    /// A start that came to nothing is tried again: one that failed, or one whose process said nothing.
+    pub(super) fn start_deferred(&mut self, again_at: Mono) -> Applied {
+        let starting = match (&self.phase, &mut self.speech) {
+            (Phase::Starting(Starting { wake, again_at: None, tries }), _) => Starting { wake: *wake, again_at: None, tries: tries + 1 },
+            (Phase::Running | Phase::Emptying { .. }, Some(speech)) if !speech.greeted => {
+                speech.tries += 1;
+                speech.hello_by = None;
+                let wake = self.context.map(|_| self.outbox.last_seq());
+                Starting { wake, again_at: None, tries: speech.tries }
+            }
+            _ => return Err("it is not being started"),
+        };
+        self.process = None;
+        self.pass(Phase::Starting(Starting { again_at: Some(again_at), ..starting }), |_, slot| slot)
+    }
+
+    /// What it says from here on is new.
+    pub(super) fn new_turn(&mut self) {
+        if let Some(speech) = &mut self.speech {
+            speech.said = None;
+            speech.settled = None;
+        }
     }
 
     pub(super) fn start_retried(&mut self, epoch: Epoch) -> Applied {
@@ -109,6 +173,7 @@ impl Worker {
         }
         *again = None;
         *wake = wake.map(|_| newest);
+        self.new_process();
         self.epoch = epoch;
         Ok(())
     }
@@ -122,7 +187,7 @@ impl Worker {
         } else {
             // Where there is no process the stop is done with this very record, so that nothing can be admitted in between.
             self.stop = Some(Stop { killed: true, ..stop });
-            self.phase = Phase::Gone { status: None };
+            self.phase = Phase::Gone { status: None, outcome: None };
             self.slot = false;
         }
         Ok(())
@@ -131,16 +196,19 @@ impl Worker {
     pub(super) fn kill_sent(&mut self) -> Applied {
         match (&mut self.stop, &mut self.phase) {
             (Some(stop), _) if !stop.killed => stop.killed = true,
-            (_, Phase::Leaving { killed, .. }) if !*killed => *killed = true,
+            (_, Phase::Leaving { killed, .. } | Phase::Closing { killed, .. }) if !*killed => *killed = true,
             _ => return Err("it is not being ended"),
         }
         Ok(())
     }
 
     /// A parked worker becomes ready to wake by state alone: something is owed to it, or nothing below it is active.
-    pub(super) fn note_ready(&mut self, at: Now, admissions: u64) {
+    pub(super) fn note_ready(&mut self, at: Now, admissions: u64, completions_wake: bool) {
         let settled = self.active_children == 0;
-        let owed = !self.outbox.is_empty();
+        let owed = match &self.held {
+            Some(held) => held.over,
+            None => self.outbox.wakes(completions_wake),
+        };
         if let Phase::Parked { ready, .. } = &mut self.phase
             && (settled || (owed && ready.is_none()))
         {

@@ -6,9 +6,11 @@ use roost_proto::id::{ExecutionId, Token, TreeId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Settings;
+use crate::state::accounts::Accounts;
 use crate::state::budget::Ledger;
+use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
-use crate::state::worker::Answered;
+use crate::state::worker::{Answered, SentLog};
 use crate::time::{Mono, Now};
 
 /// A tree.
@@ -40,6 +42,21 @@ pub struct Tree {
     pub outbox: Outbox,
     /// The root's last waits.
     pub answered: Answered,
+    /// The root's last words.
+    #[serde(default, skip_serializing_if = "SentLog::is_empty")]
+    pub sent: SentLog,
+    /// Numbers the connections that held the root's lease; 0: none ever did.
+    #[serde(default)]
+    pub lease: u64,
+    /// What the root and all below it have used.
+    #[serde(default)]
+    pub accounts: Accounts,
+    /// Groups of the root's launches.
+    #[serde(default)]
+    pub joins: Joins,
+    /// How many events the tree's stream has.
+    #[serde(default)]
+    pub events: u64,
     /// The root's children that have not ended, in the order of their launch.
     pub children: BTreeSet<WorkerId>,
     /// How many they are.

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roost_proto::id::{TreeId, WorkerId};
 
-use crate::event::{JobAccepted, TreeOpened};
+use crate::event::{JobAccepted, Join, TreeOpened};
 use crate::state::apply::Applied;
+use crate::state::accounts::Accounts;
 use crate::state::budget::Ledger;
+use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
 use crate::state::seat::Standing;
 use crate::state::transitions::new_worker;
 use crate::state::tree::{Counts, Lane, Tree};
-use crate::state::worker::Answered;
+use crate::state::worker::{Answered, SentLog};
 use crate::state::{Job, State, names};
 use crate::time::Now;
 
@@ -34,6 +36,11 @@ impl State {
             closed_at: None,
             outbox: Outbox::default(),
             answered: Answered::default(),
+            sent: SentLog::default(),
+            lease: 0,
+            accounts: Accounts::default(),
+            joins: Joins::default(),
+            events: 0,
             children: BTreeSet::new(),
             active_children: 0,
             names: BTreeMap::new(),
@@ -74,9 +81,12 @@ impl State {
             if !worker.has_ended() {
                 return Err("it has active workers");
             }
-            self.executions.remove(&worker.execution);
-            if let Some(job) = self.jobs.remove(&worker.job) {
-                self.requests.remove(&job.request);
+            let past = worker.past.iter().map(|past| (past.execution, past.job));
+            for (execution, job) in past.chain([(worker.execution, worker.job)]) {
+                self.executions.remove(&execution);
+                if let Some(job) = self.jobs.remove(&job) {
+                    self.requests.remove(&job.request);
+                }
             }
         }
         Ok(())
@@ -110,14 +120,28 @@ impl State {
             self.reseat(task.worker, Standing::of(None));
         }
         let workers: Vec<WorkerId> = job.tasks.iter().map(|task| task.worker).collect();
+        let joins = self.trees.get(&job.tree).is_some_and(|tree| tree.settings.join == Join::Group);
+        let mut group = None;
         self.on_lead(job.tree, job.owner, at, |lead| {
             lead.children.extend(&workers);
+            if joins {
+                let count = u32::try_from(workers.len()).unwrap_or(u32::MAX);
+                group = Some(lead.joins().launched(count, at.mono));
+            }
             *lead.active_children += u32::try_from(workers.len()).unwrap_or(u32::MAX);
             if lead.ledger.reserve(cost) { Ok(()) } else { Err("the budget does not cover it") }
         })?;
+        if group.is_some() {
+            for worker in &workers {
+                if let Some(worker) = self.workers.get_mut(worker) {
+                    worker.joined = group;
+                }
+            }
+        }
         if let Some(tree) = self.trees.get_mut(&job.tree) {
             tree.made_up += workers.len() as u64;
         }
+        self.count_above(job.owner, i64::try_from(workers.len()).unwrap_or(i64::MAX));
         let request = Self::request_key(job.tree, job.owner, &job.request_id);
         self.requests.insert(request.clone(), job.job);
         self.jobs.insert(job.job, Job { tree: job.tree, digest: job.digest, request, workers });

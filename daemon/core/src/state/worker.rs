@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use roost_proto::id::{Epoch, ExecutionId, Incarnation, JobId, Token, TreeId, WorkerId};
+use roost_proto::id::{Epoch, ExecutionId, Incarnation, JobId, MessageId, Token, TreeId, WorkerId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Context, Owner, StopCause};
+use crate::event::{Context, Digest, Owner, Sent, StopCause};
+use crate::state::accounts::Accounts;
 use crate::state::budget::Ledger;
+use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
+use crate::state::speech::{Held, Said, Speech};
 use crate::time::{Mono, Now};
 
 /// A worker.
@@ -29,6 +32,8 @@ pub struct Worker {
     pub job: JobId,
     /// Its index in the job.
     pub task_index: u32,
+    /// Who launched it, whoever owns it now: its allowance is reserved there.
+    pub launcher: Owner,
     /// Its execution. Executions are numbered in the order of their acceptance: this is the queue's order.
     pub execution: ExecutionId,
     /// It was launched in the foreground.
@@ -43,10 +48,40 @@ pub struct Worker {
     pub children: BTreeSet<WorkerId>,
     /// How many they are.
     pub active_children: u32,
+    /// How many workers were launched below it, or came to be there.
+    #[serde(default)]
+    pub descendants: u64,
     /// What it is owed.
     pub outbox: Outbox,
     /// The last waits that were answered, for repeats after a lost connection.
     pub answered: Answered,
+    /// The last words that it has sent, for the same.
+    #[serde(default, skip_serializing_if = "SentLog::is_empty")]
+    pub sent: SentLog,
+    /// How it stands with the worker protocol; `None` for a plain command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speech: Option<Box<Speech>>,
+    /// What it has used; `None` while nothing was reported of it or of anybody below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<Box<Accounts>>,
+    /// Groups of its launches, where the tree joins completions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins: Option<Box<Joins>>,
+    /// Its lead's group that it was launched in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<u64>,
+    /// The call in which it was parked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Box<Held>>,
+    /// Its lead was told of the end of its execution.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told: bool,
+    /// Its executions before this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past: Vec<Past>,
+    /// The first incarnation of its execution was numbered after this one.
+    #[serde(default)]
+    pub epoch_before: Epoch,
     /// Where its execution stands.
     pub phase: Phase,
     /// Whether it holds a slot.
@@ -77,6 +112,41 @@ pub struct Worker {
     pub ended_at: Option<Now>,
     /// Where the tree's indexes list it; kept by `reseat` alone.
     pub seat: Seat,
+}
+
+/// An execution that is over, of a worker that went on with another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Past {
+    /// Which.
+    pub execution: ExecutionId,
+    /// The job that launched or resumed it.
+    pub job: JobId,
+    /// Its index in it.
+    pub task_index: u32,
+    /// Its last incarnation.
+    pub epoch: Epoch,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it answered.
+    pub said: Option<Said>,
+    /// Its lead was told.
+    pub told: bool,
+}
+
+/// The last words of one sender.
+pub type SentLog = std::collections::VecDeque<SentEntry>;
+
+/// One of them, for a repeat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentEntry {
+    /// The call.
+    pub request_id: String,
+    /// What it said.
+    pub digest: Digest,
+    /// The message.
+    pub message: MessageId,
+    /// What became of it at once.
+    pub sent: Sent,
 }
 
 /// The answers that a lead got to its last waits: request id and children.
@@ -110,6 +180,9 @@ pub enum Phase {
         /// Since when what it waited for is there, and the tree's count of admissions then: the call returns as soon as there is
         /// a slot.
         over: Option<(Mono, u64)>,
+        /// It is not asked to park before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        not_before: Option<Mono>,
     },
     /// Its turn has ended, its context is saved, its process is alive.
     Waiting {
@@ -124,6 +197,9 @@ pub enum Phase {
         since: Mono,
         /// When the request is called off.
         deadline: Mono,
+        /// It waits inside a call, not at the end of its turn.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        blocked: bool,
     },
     /// Its context is saved and its park recorded; its process is on the way out.
     Leaving {
@@ -139,17 +215,32 @@ pub enum Phase {
         /// Since when there is something to wake for, and the tree's count of admissions then.
         ready: Option<(Mono, u64)>,
     },
+    /// Its outcome is known from its own last word; its process is on the way out.
+    Closing {
+        /// How it ends.
+        outcome: Outcome,
+        /// When its process is killed if it has not left; `None`: never.
+        kill_at: Option<Mono>,
+        /// That was done.
+        killed: bool,
+    },
     /// Its main process has ended; what that left behind has not.
     Emptying {
         /// How it ended.
         status: ExitStatus,
         /// It had its context saved and recorded before.
         parked: bool,
+        /// Its outcome, where that was known before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome>,
     },
     /// No process and no slot, and not yet judged; only inside of a step.
     Gone {
         /// How its process ended; `None` when it had none.
         status: Option<ExitStatus>,
+        /// Its outcome, where that was known before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<Outcome>,
     },
     /// Its outcome is known and waits for the subtree.
     Finishing {
@@ -198,6 +289,12 @@ impl Worker {
         Incarnation { execution: self.execution, epoch: self.epoch }
     }
 
+    /// All its executions, with their last incarnation each.
+    pub fn executions(&self) -> impl Iterator<Item = (ExecutionId, Epoch)> + '_ {
+        let past = self.past.iter().map(|past| (past.execution, past.epoch));
+        past.chain([(self.execution, self.epoch)])
+    }
+
     /// Whether its execution has ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended { .. })
@@ -212,6 +309,7 @@ impl Worker {
             | Phase::Waiting { .. }
             | Phase::ParkAsked { .. }
             | Phase::Leaving { .. }
+            | Phase::Closing { .. }
             | Phase::Emptying { .. } => true,
             Phase::Queued | Phase::Parked { .. } | Phase::Gone { .. } | Phase::Finishing { .. } | Phase::Ended { .. } => false,
         }
@@ -227,14 +325,44 @@ impl Worker {
         matches!(self.phase, Phase::Blocked { .. }) && !self.slot
     }
 
-    /// How it ends, from how its process did: contract section 9.
+    /// Whether it can be parked while it waits inside of a call. At the end of a turn everybody can: the context is saved.
+    pub fn parks_in_calls(&self) -> bool {
+        self.speech.as_ref().is_some_and(|speech| speech.can_park)
+    }
+
+    /// Whether it reads what it is told while it runs.
+    pub fn speaks(&self) -> bool {
+        self.speech.is_some()
+    }
+
+    /// Whether its outcome is known from its own last word, while its process has not left altogether. Nothing changes it any more.
+    pub fn has_answered(&self) -> bool {
+        matches!(self.phase, Phase::Closing { .. } | Phase::Emptying { outcome: Some(_), .. } | Phase::Gone { outcome: Some(_), .. })
+    }
+
+    /// How it ends, from how its process did: contract section 9. What it said itself came first.
     pub fn verdict(&self, status: Option<ExitStatus>) -> Outcome {
+        if let Phase::Gone { outcome: Some(outcome), .. } = &self.phase {
+            return outcome.clone();
+        }
         if let Some(stop) = self.stop {
             return match stop.cause {
                 StopCause::Stop | StopCause::Operator => Outcome::Stopped,
                 StopCause::Timeout => Outcome::Failed(Failure::Timeout),
                 StopCause::ParentFailed => Outcome::Failed(Failure::ParentFailed),
+                StopCause::Idle => Outcome::Failed(Failure::IdleTimeout),
             };
+        }
+        if let Some(speech) = &self.speech {
+            if !speech.greeted {
+                let how = status.unwrap_or(ExitStatus::Unknown);
+                let reason = if speech.late { "no hello came in time".into() } else { format!("it ended before its hello ({how})") };
+                return Outcome::Failed(Failure::Startup { reason });
+            }
+            if status == Some(ExitStatus::Code(0)) {
+                let reason = "it left without having settled".into();
+                return Outcome::Failed(if speech.said.is_some() { Failure::Protocol { reason } } else { Failure::NoAnswer });
+            }
         }
         match status {
             Some(ExitStatus::Code(0)) => Outcome::Completed,
@@ -251,12 +379,14 @@ impl Worker {
             Phase::Starting(starting) => starting.again_at,
             Phase::ParkAsked { deadline, .. } => Some(*deadline),
             Phase::Leaving { kill_at, killed: false } => Some(*kill_at),
+            Phase::Closing { kill_at, killed: false, .. } => *kill_at,
             Phase::Waiting { not_before, .. } => Some(*not_before),
+            Phase::Running => self.speech.as_ref().and_then(|speech| speech.hello_by),
+            Phase::Parked { .. } => self.held.as_ref().and_then(|held| if held.over { None } else { held.deadline }),
+            Phase::Blocked { not_before, .. } => *not_before,
             Phase::Queued
-            | Phase::Running
-            | Phase::Blocked { .. }
             | Phase::Leaving { .. }
-            | Phase::Parked { .. }
+            | Phase::Closing { .. }
             | Phase::Emptying { .. }
             | Phase::Gone { .. }
             | Phase::Finishing { .. }

@@ -1,0 +1,120 @@
+//! What a worker has used: contract section 11. Reports are cumulative over one process, so a repeat or an older one changes nothing.
+
+use roost_proto::usage::{Usage, UsageReport};
+use serde::{Deserialize, Serialize};
+
+/// The books of one worker, or of a root.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Accounts {
+    /// What processes before the current one have used, over all executions.
+    past: Usage,
+    /// What the current process has reported.
+    current: Usage,
+    /// The number of that report.
+    sequence: u64,
+    /// All that descendants have used.
+    pub below: Usage,
+    /// A process was ended before it could say the last of it.
+    pub partial: bool,
+    /// The same of some descendant.
+    pub partial_below: bool,
+    /// The context size last reported: a snapshot.
+    pub context_tokens: Option<u64>,
+}
+
+/// Why a report is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// A counter is less than the report before said.
+    Shrunk,
+    /// A counter is out of range, alone or added to the rest.
+    TooLarge,
+}
+
+impl Accounts {
+    /// What the worker itself has used.
+    pub fn own(&self) -> Usage {
+        self.past.with(self.current)
+    }
+
+    /// With all below it.
+    pub fn total(&self) -> Usage {
+        self.own().with(self.below)
+    }
+
+    /// What a report adds; `None` when it is no newer than the last one.
+    pub fn added(&self, report: &UsageReport) -> Result<Option<Usage>, Refused> {
+        if report.sequence <= self.sequence {
+            return Ok(None);
+        }
+        if !report.usage.is_bounded() || self.past.plus(report.usage).is_none() {
+            return Err(Refused::TooLarge);
+        }
+        difference(report.usage, self.current).map(Some).ok_or(Refused::Shrunk)
+    }
+
+    /// Takes a report that adds something.
+    pub fn take(&mut self, report: &UsageReport) {
+        self.current = report.usage;
+        self.sequence = report.sequence;
+        if report.context_tokens.is_some() {
+            self.context_tokens = report.context_tokens;
+        }
+    }
+
+    /// A new process counts from 0.
+    pub fn turn_over(&mut self) {
+        self.past = self.past.with(self.current);
+        self.current = Usage::default();
+        self.sequence = 0;
+    }
+
+    /// Descendants have used this much more.
+    pub fn add_below(&mut self, added: Usage) {
+        self.below = self.below.with(added);
+    }
+
+    /// A descendant with all below it belongs to somebody else.
+    pub fn take_below(&mut self, moved: Usage) {
+        self.below = difference(self.below, moved).unwrap_or_default();
+    }
+}
+
+fn difference(new: Usage, old: Usage) -> Option<Usage> {
+    Some(Usage {
+        input: new.input.checked_sub(old.input)?,
+        output: new.output.checked_sub(old.output)?,
+        cache_read: new.cache_read.checked_sub(old.cache_read)?,
+        cache_write: new.cache_write.checked_sub(old.cache_write)?,
+        cost: new.cost.checked_sub(old.cost)?,
+        cost_unknown: new.cost_unknown,
+        turns: new.turns.checked_sub(old.turns)?,
+        tool_calls: new.tool_calls.checked_sub(old.tool_calls)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(sequence: u64, input: u64) -> UsageReport {
+        UsageReport { sequence, usage: Usage { input, ..Usage::default() }, context_tokens: None }
+    }
+
+    #[test]
+    fn repeats_and_older_reports_change_nothing() {
+        let mut accounts = Accounts::default();
+        for (sequence, input) in [(1, 10), (3, 30), (2, 20), (3, 30)] {
+            let report = report(sequence, input);
+            if accounts.added(&report).unwrap().is_some() {
+                accounts.take(&report);
+            }
+        }
+        assert_eq!(accounts.own().input, 30);
+        accounts.turn_over();
+        accounts.take(&report(1, 5));
+        assert_eq!((accounts.own().input, accounts.partial), (35, false));
+        assert_eq!(accounts.added(&report(2, 4)), Err(Refused::Shrunk));
+        assert_eq!(accounts.added(&report(2, u64::MAX)), Err(Refused::TooLarge));
+    }
+}
