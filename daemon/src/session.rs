@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use roost_core::command::{CallId, Caller, Command};
 use roost_proto::bytes::Bytes;
+use roost_proto::message::events::ReadEvents;
 use roost_proto::message::tree::Progress;
 use roost_proto::rpc::ErrorObject;
 use serde_json::value::RawValue;
@@ -108,6 +109,15 @@ pub enum FromSession {
         /// The call.
         call: CallId,
     },
+    /// A call of `events`.
+    Events {
+        /// The call.
+        call: CallId,
+        /// Who.
+        caller: Caller,
+        /// What of which tree.
+        read: ReadEvents,
+    },
     /// A call of `watch`.
     Watch {
         /// The call.
@@ -125,6 +135,31 @@ pub enum Payload {
     Launch(Vec<TaskPayload>),
     /// Of a park: the saved context.
     Context(Vec<u8>),
+    /// Of a turn or a message: what it says, and the context saved with it.
+    Said {
+        /// The text.
+        text: Option<String>,
+        /// The context.
+        context: Option<Vec<u8>>,
+    },
+}
+
+/// As what a connection speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// For whom.
+    pub caller: Caller,
+    /// The lease that it holds.
+    pub lease: Option<u64>,
+    /// It only reads.
+    pub observes: bool,
+}
+
+impl Standing {
+    /// Somebody who makes calls.
+    pub fn of(caller: Caller) -> Self {
+        Self { caller, lease: None, observes: false }
+    }
 }
 
 /// What a task's process gets.
@@ -152,7 +187,7 @@ pub enum Outgoing {
         /// The reply.
         result: Box<RawValue>,
         /// As whom the connection speaks from now on.
-        becomes: Option<Caller>,
+        becomes: Option<Standing>,
     },
     /// The refusal of a call.
     Refuse {
@@ -163,6 +198,13 @@ pub enum Outgoing {
     },
     /// How the watched tree stands.
     Progress(Progress),
+    /// Something that was not asked for.
+    Notice {
+        /// The method of the notification.
+        method: &'static str,
+        /// What it says.
+        params: Box<RawValue>,
+    },
 }
 
 /// What a session may cost; tests make it cheaper.

@@ -1,10 +1,12 @@
 //! What goes into the journal and what comes back out of it. Values only: nothing here knows SQLite.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use roost_core::event::{Context, Digest};
 use roost_proto::bytes::Bytes;
-use roost_proto::id::WorkerId;
+use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::message::events::NumberedEvent;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -24,6 +26,14 @@ pub struct Batch {
     pub specs: Vec<(WorkerId, Spec)>,
     /// Saved contexts. The newest of a worker and the one before are kept.
     pub contexts: Vec<(WorkerId, Vec<u8>)>,
+    /// Texts, by the number of the event that they lie beside.
+    pub texts: Vec<(u64, TreeId, Vec<u8>)>,
+    /// Texts that nobody will ask for again.
+    pub forget_texts: Vec<u64>,
+    /// What trees' streams go on with.
+    pub stream: Vec<(TreeId, NumberedEvent)>,
+    /// Trees whose texts and streams are no longer needed.
+    pub forget_trees: Vec<TreeId>,
     /// Workers whose spec and contexts are no longer needed.
     pub forget: Vec<WorkerId>,
     /// The state after all records so far, or after an earlier one of them. The newest and the one before are kept.
@@ -35,6 +45,12 @@ pub struct Batch {
     pub forget_records_to: Option<u64>,
     /// Whose spec and context to hand back after the commit, those of this very batch included.
     pub load: Vec<WorkerId>,
+    /// The texts to hand back.
+    pub load_texts: Vec<u64>,
+    /// Whose tasks to hand back.
+    pub load_tasks: Vec<WorkerId>,
+    /// Parts of streams to hand back: tree, first number, and how many at most.
+    pub load_stream: Vec<(TreeId, u64, u32)>,
 }
 
 impl Batch {
@@ -43,6 +59,10 @@ impl Batch {
         self.records.is_empty()
             && self.specs.is_empty()
             && self.contexts.is_empty()
+            && self.texts.is_empty()
+            && self.forget_texts.is_empty()
+            && self.stream.is_empty()
+            && self.forget_trees.is_empty()
             && self.forget.is_empty()
             && self.snapshot.is_none()
             && self.clock.is_none()
@@ -51,7 +71,8 @@ impl Batch {
 
     /// About how many bytes it adds, without what its records and specs say.
     pub(super) fn bulk(&self) -> usize {
-        self.contexts.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + self.snapshot.as_ref().map_or(0, |it| it.bytes.len())
+        let texts = self.texts.iter().map(|(_, _, bytes)| bytes.len()).sum::<usize>();
+        texts + self.contexts.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + self.snapshot.as_ref().map_or(0, |it| it.bytes.len())
     }
 }
 
@@ -60,6 +81,12 @@ impl Batch {
 pub struct Committed {
     /// What was asked for, in the order asked.
     pub loaded: Vec<(WorkerId, Result<Loaded, LoadError>)>,
+    /// The texts asked for; one that cannot be read is missing, and told in the log.
+    pub texts: BTreeMap<u64, Vec<u8>>,
+    /// The tasks asked for, likewise.
+    pub tasks: BTreeMap<WorkerId, String>,
+    /// The parts of streams asked for, in the order asked, events as JSON.
+    pub stream: Vec<Vec<String>>,
 }
 
 /// What a worker is started from.

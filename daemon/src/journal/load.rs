@@ -1,12 +1,12 @@
 //! One worker's spec and context out of the tables, verified. What is wrong with one worker is no error of the journal.
 
-use roost_proto::id::WorkerId;
+use roost_proto::id::{TreeId, WorkerId};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::batch::{Loaded, Spec, sha256};
 use super::environments::Environments;
 use super::error::LoadError;
-use super::write::{SpecBody, spec_crc};
+use super::write::{SpecBody, spec_crc, text_crc};
 
 pub(super) fn load(connection: &Connection, worker: WorkerId, environments: &mut Environments) -> Result<Loaded, LoadError> {
     let (spec, generation) = spec(connection, worker, environments)
@@ -58,4 +58,43 @@ fn context(connection: &Connection, worker: WorkerId, generation: i64) -> Result
         Some((_, digest, bytes)) if sha256(&bytes) == digest => Ok(Some(bytes)),
         Some(_) => Err("it does not match its digest".to_owned()),
     }
+}
+
+/// A text, verified. One that is missing or damaged is told in the log and is nobody else's fault.
+pub(super) fn text(connection: &Connection, seq: u64) -> Option<Vec<u8>> {
+    let row: rusqlite::Result<Option<(Vec<u8>, u32)>> =
+        connection.prepare_cached("SELECT bytes, crc FROM texts WHERE seq = ?1").and_then(|mut statement| {
+            statement.query_row([seq.cast_signed()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        });
+    match row {
+        Ok(Some((bytes, crc))) if text_crc(seq, &bytes) == crc => return Some(bytes),
+        Ok(Some(_)) => tracing::error!(seq, "a text in the journal does not match its checksum"),
+        Ok(None) => tracing::error!(seq, "a text is missing in the journal"),
+        Err(error) => tracing::error!(seq, %error, "a text cannot be read"),
+    }
+    None
+}
+
+/// A worker's task.
+pub(super) fn task(connection: &Connection, worker: WorkerId, environments: &mut Environments) -> Option<String> {
+    match spec(connection, worker, environments) {
+        Ok(Some((spec, _))) => return Some(spec.task),
+        Ok(None) => tracing::error!(%worker, "the task of a worker is missing in the journal"),
+        Err(error) => tracing::error!(%worker, error, "the task of a worker cannot be read"),
+    }
+    None
+}
+
+/// Events of a tree's stream, as they were written.
+pub(super) fn stream(connection: &Connection, tree: TreeId, from: u64, most: u32) -> Vec<String> {
+    let read = || {
+        let sql = "SELECT body FROM stream WHERE tree = ?1 AND number >= ?2 ORDER BY number LIMIT ?3";
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map(rusqlite::params![tree.0.cast_signed(), from.cast_signed(), most], |row| row.get(0))?;
+        rows.collect::<rusqlite::Result<Vec<String>>>()
+    };
+    read().unwrap_or_else(|error| {
+        tracing::error!(%tree, %error, "the stream of a tree cannot be read");
+        Vec::new()
+    })
 }

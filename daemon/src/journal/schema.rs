@@ -18,7 +18,7 @@ pub(super) const APPLICATION_ID: i32 = 0x526F_7374;
 pub(super) type Migration = fn(&Connection) -> rusqlite::Result<()>;
 
 /// All of them.
-pub(super) const MIGRATIONS: &[Migration] = &[version_1];
+pub(super) const MIGRATIONS: &[Migration] = &[version_1, version_2];
 
 fn version_1(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
@@ -41,6 +41,18 @@ fn version_1(connection: &Connection) -> rusqlite::Result<()> {
             digest BLOB NOT NULL, bytes BLOB NOT NULL, UNIQUE(worker, generation)) STRICT;",
     )?;
     head::write(connection, &Head::default())
+}
+
+/// Texts of workers that speak and of messages, and the numbered stream of each tree.
+fn version_2(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE TABLE texts(
+            seq INTEGER PRIMARY KEY, tree INTEGER NOT NULL, bytes BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
+         CREATE INDEX texts_tree ON texts(tree);
+         CREATE TABLE stream(
+            tree INTEGER NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL,
+            PRIMARY KEY(tree, number)) STRICT, WITHOUT ROWID;",
+    )
 }
 
 pub(super) fn newest(migrations: &[Migration]) -> u32 {

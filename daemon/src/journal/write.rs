@@ -63,6 +63,23 @@ pub(super) fn write(connection: &Connection, batch: &Batch, before: &Reach, envi
     for (worker, bytes) in &batch.contexts {
         put_context(connection, *worker, bytes)?;
     }
+    for (seq, tree, bytes) in &batch.texts {
+        let sql = "INSERT INTO texts(seq, tree, bytes, crc) VALUES (?1, ?2, ?3, ?4)";
+        let crc = text_crc(*seq, bytes);
+        connection.prepare_cached(sql)?.execute(params![seq.cast_signed(), tree.0.cast_signed(), bytes, crc])?;
+    }
+    for seq in &batch.forget_texts {
+        connection.prepare_cached("DELETE FROM texts WHERE seq = ?1")?.execute([seq.cast_signed()])?;
+    }
+    for (tree, event) in &batch.stream {
+        let body = serde_json::to_string(event).map_err(not_stored)?;
+        let sql = "INSERT INTO stream(tree, number, body) VALUES (?1, ?2, ?3)";
+        connection.prepare_cached(sql)?.execute(params![tree.0.cast_signed(), event.number.cast_signed(), body])?;
+    }
+    for tree in &batch.forget_trees {
+        connection.prepare_cached("DELETE FROM texts WHERE tree = ?1")?.execute([tree.0.cast_signed()])?;
+        connection.prepare_cached("DELETE FROM stream WHERE tree = ?1")?.execute([tree.0.cast_signed()])?;
+    }
     for worker in &batch.forget {
         forget(connection, *worker)?;
     }
@@ -102,6 +119,10 @@ pub(super) struct SpecBody<'a> {
 /// Over the environment too: a reference to another one must not pass.
 pub(super) fn spec_crc(worker: WorkerId, env: &EnvironmentDigest, body: &[u8]) -> u32 {
     Crc::new().number(worker.0).bytes(env).bytes(body).value()
+}
+
+pub(super) fn text_crc(seq: u64, bytes: &[u8]) -> u32 {
+    Crc::new().number(seq).bytes(bytes).value()
 }
 
 fn put_spec(connection: &Connection, worker: WorkerId, spec: &Spec, environments: &mut Environments) -> rusqlite::Result<()> {

@@ -148,7 +148,12 @@ impl Writer {
         for (batch, _, reply) in accepted {
             let load = |worker| (worker, load::load(&self.connection, worker, &mut self.environments));
             let loaded = batch.load.into_iter().map(load).collect();
-            answer(reply, Ok(Committed { loaded }));
+            let texts = batch.load_texts.into_iter().filter_map(|seq| Some((seq, load::text(&self.connection, seq)?))).collect();
+            let task = |worker| Some((worker, load::task(&self.connection, worker, &mut self.environments)?));
+            let tasks = batch.load_tasks.into_iter().filter_map(task).collect();
+            let part = |(tree, from, most)| load::stream(&self.connection, tree, from, most);
+            let stream = batch.load_stream.into_iter().map(part).collect();
+            answer(reply, Ok(Committed { loaded, texts, tasks, stream }));
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use roost_core::command::{CallId, Command};
 use roost_proto::frame::{LINE_BYTES_MAX, LineTooLong};
 use roost_proto::message::Request;
 use roost_proto::message::launch::Launch;
+use roost_proto::message::session::Hello;
 use roost_proto::rpc::{Call, ErrorKind, ErrorObject};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -24,7 +25,7 @@ use super::intake::{Intake, Read, Store};
 use super::output::{Close, Output, Weight};
 use super::{
     Bounds, CALLS_PER_CONNECTION_MAX, CWD_WITHIN, ConnectionId, FromSession, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINES_BYTES_MAX,
-    OUTGOING_MAX, RESULTS_PER_CONNECTION_MAX, call_of, line, peer, translate,
+    OUTGOING_MAX, RESULTS_PER_CONNECTION_MAX, Standing, call_of, line, peer, translate,
 };
 
 /// What a connection shares with the door.
@@ -61,6 +62,7 @@ pub(super) async fn serve(
         place,
         counter: 0,
         hello_by,
+        observes: false,
     };
     let close = loop {
         if let Err(close) = connection.turn().await {
@@ -88,6 +90,8 @@ struct Connection {
     place: Arc<Place>,
     counter: u32,
     hello_by: Instant,
+    /// It asked to read only.
+    observes: bool,
 }
 
 impl Connection {
@@ -110,7 +114,7 @@ impl Connection {
     }
 
     async fn read(&mut self) -> Result<(), Close> {
-        let is_stranger = self.output.caller().is_none();
+        let is_stranger = self.output.standing().is_none();
         if is_stranger && self.intake.unfinished() > HELLO_BYTES_MAX {
             return Err(self.too_large(HELLO_BYTES_MAX));
         }
@@ -174,13 +178,17 @@ impl Connection {
     async fn translate(&mut self, number: CallId, call: Call) -> Result<Result<FromSession, ErrorObject>, Close> {
         let Call { method, params, jsonrpc: _, id: _ } = call;
         debug!(call = number.0, method = translate::known(&method).unwrap_or("(unknown)"), "called");
-        let (caller, pid) = (self.output.caller(), self.pid);
+        if method == Hello::METHOD && self.output.standing().is_none() {
+            self.observes = translate::observes(params.as_deref());
+        }
+        let (observes, pid) = (self.observes, self.pid);
+        let standing = self.output.standing().map(|standing| Standing { observes, ..standing });
         let lineage = move || pid.map(peer::lineage).unwrap_or_default();
-        if caller.is_none() || method != Launch::METHOD {
-            return Ok(line::understand(number, caller, &method, params.as_deref(), lineage));
+        if standing.is_none() || method != Launch::METHOD {
+            return Ok(line::understand(number, standing, &method, params.as_deref(), lineage));
         }
         // A launch is large, and looks at directories, which may lie on a file system that does not answer.
-        let work = tokio::task::spawn_blocking(move || line::understand(number, caller, &method, params.as_deref(), lineage));
+        let work = tokio::task::spawn_blocking(move || line::understand(number, standing, &method, params.as_deref(), lineage));
         let done = self.output.meanwhile(&self.stream, timeout(CWD_WITHIN, work)).await?;
         Ok(match done {
             Ok(Ok(translated)) => translated,

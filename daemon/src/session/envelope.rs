@@ -85,6 +85,11 @@ pub fn progress_line(progress: &Progress) -> Vec<u8> {
     line_of(&Answer { method: Some("progress".into()), params, ..envelope(None) })
 }
 
+/// Any other notification as a line.
+pub fn notice_line(method: &str, params: Box<RawValue>) -> Vec<u8> {
+    line_of(&Answer { method: Some(method.into()), params: Some(params), ..envelope(None) })
+}
+
 fn line_of(answer: &Answer) -> Vec<u8> {
     let mut line = serde_json::to_vec(answer).unwrap_or_else(|error| {
         // Numbers, texts and raw values always can be written; if that ever changes, a peer gets a line that it can read.

@@ -2,29 +2,29 @@
 //!
 //! No socket, no waiting: the same two functions serve connections, the fuzz targets and the replay of their corpora.
 
-use roost_core::command::{CallId, Caller};
+use roost_core::command::CallId;
 use roost_proto::message::Request;
 use roost_proto::message::session::Hello;
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use serde_json::value::RawValue;
 
-use super::{FromSession, translate};
+use super::{FromSession, Standing, translate};
 
 pub use super::envelope::{Unreadable, read_call};
 
-/// What the driver is asked by a call of this caller; without a caller nobody has said hello. A `lineage` is looked up only for a
+/// What the driver is asked by a call of this peer; without a standing nobody has said hello. A `lineage` is looked up only for a
 /// peer that claims to be somebody.
 ///
 /// # Errors
 /// Calls that need no driver to be refused.
 pub fn understand(
     number: CallId,
-    caller: Option<Caller>,
+    standing: Option<Standing>,
     method: &str,
     params: Option<&RawValue>,
     lineage: impl FnOnce() -> Vec<u32>,
 ) -> Result<FromSession, ErrorObject> {
-    match (caller, method == Hello::METHOD) {
+    match (standing, method == Hello::METHOD) {
         (None, true) => translate::hello(number, params, lineage),
         (None, false) => {
             let hint = format!("the first call of a connection is `{}`", Hello::METHOD);
@@ -35,6 +35,6 @@ pub fn understand(
             "this connection has said hello already",
             Some("open another connection to speak for somebody else".into()),
         )),
-        (Some(caller), false) => translate::request(number, caller, method, params),
+        (Some(standing), false) => translate::request(number, standing, method, params),
     }
 }

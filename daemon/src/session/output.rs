@@ -9,14 +9,14 @@ use std::pin::pin;
 use std::time::Duration;
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
-use roost_core::command::{CallId, Caller};
+use roost_core::command::CallId;
 use roost_proto::rpc::ErrorObject;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, error};
 
-use super::envelope::{answer_line, error_line, progress_line};
-use super::{OUTPUT_BYTES_MAX, Outgoing};
+use super::envelope::{answer_line, error_line, notice_line, progress_line};
+use super::{OUTPUT_BYTES_MAX, Outgoing, Standing};
 
 /// Why a connection ends.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ pub struct Output {
     outgoing: mpsc::Receiver<Outgoing>,
     calls: BTreeMap<CallId, u64>,
     large: BTreeSet<CallId>,
-    caller: Option<Caller>,
+    standing: Option<Standing>,
     held: Option<CallId>,
     buffer: Vec<u8>,
     written: usize,
@@ -85,7 +85,7 @@ impl Output {
             outgoing,
             calls: BTreeMap::new(),
             large: BTreeSet::new(),
-            caller: None,
+            standing: None,
             held: None,
             buffer: Vec::new(),
             written: 0,
@@ -95,8 +95,8 @@ impl Output {
     }
 
     /// As whom the connection speaks.
-    pub fn caller(&self) -> Option<Caller> {
-        self.caller
+    pub fn standing(&self) -> Option<Standing> {
+        self.standing
     }
 
     /// A call is with the driver.
@@ -198,7 +198,7 @@ impl Output {
         match item {
             Outgoing::Answer { call, result, becomes } => {
                 let Some(id) = self.answered(call) else { return };
-                self.caller = becomes.or(self.caller);
+                self.standing = becomes.or(self.standing);
                 self.append(answer_line(id, result));
             }
             Outgoing::Refuse { call, error } => {
@@ -206,6 +206,7 @@ impl Output {
                 self.append(error_line(Some(id), error));
             }
             Outgoing::Progress(progress) => self.append(progress_line(&progress)),
+            Outgoing::Notice { method, params } => self.append(notice_line(method, params)),
         }
     }
 

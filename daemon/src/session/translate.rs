@@ -6,11 +6,14 @@
 use roost_core::command::{self, CallId, Caller, Claim, Command};
 use roost_core::event::{self, Context, Digest};
 use roost_proto::id::{Token, TreeId};
+use roost_proto::message::deliver::Inbox;
+use roost_proto::message::events::ReadEvents;
+use roost_proto::message::usage::ReadUsage;
 use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
 use roost_proto::message::launch::Launch;
 use roost_proto::message::park::{CONTEXT_BYTES_MAX, Park};
 use roost_proto::message::result::{ReadResult, Wait};
-use roost_proto::message::session::Hello;
+use roost_proto::message::session::{Capability, Hello, RoleAsked};
 use roost_proto::message::status::Status;
 use roost_proto::message::stop::{Interrupt, Stop};
 use roost_proto::message::tree::{
@@ -24,22 +27,36 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::envelope::in_words;
-use super::{FromSession, Payload};
+use super::{FromSession, Payload, Standing};
 
 mod answers;
 mod launch;
+mod speak;
 
 pub use answers::{Answer, Files, Outputs, progress, refusal, reply, wake};
 
 /// The oldest protocol version that this build speaks.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
 
+/// What a connection may call that only reads.
+const READING: [&str; 6] =
+    [Status::METHOD, ReadUsage::METHOD, ReadEvents::METHOD, Watch::METHOD, DaemonStatus::METHOD, Inbox::METHOD];
 /// Most names of one call.
 const NAMES_MAX: usize = 10_000;
 
 /// The method of this name, if there is one: what is logged of a name that a peer has made up is nothing.
 pub fn known(method: &str) -> Option<&'static str> {
     METHODS.iter().find(|known| **known == method).copied()
+}
+
+/// Whether a `hello` asks to read only.
+pub fn observes(params: Option<&RawValue>) -> bool {
+    #[derive(Deserialize)]
+    struct Asked {
+        role: Option<RoleAsked>,
+    }
+    let asked = params.and_then(|params| serde_json::from_str::<Asked>(params.get()).ok());
+    asked.is_some_and(|asked| asked.role == Some(RoleAsked::Observer))
 }
 
 /// Reads a `hello`. The caller's ancestors are looked up only when it claims to be somebody.
@@ -61,7 +78,20 @@ pub fn hello(call: CallId, params: Option<&RawValue>, lineage: impl FnOnce() -> 
     let hello: Hello = read(Hello::METHOD, params)?;
     let client: String = hello.client.chars().take(100).collect();
     tracing::debug!(call = call.0, client = %client.escape_debug(), "hello");
+    let role = match hello.role {
+        Some(RoleAsked::Root) => Some(command::Role::Root),
+        Some(RoleAsked::Worker) => Some(command::Role::Voice {
+            can_park: hello.capabilities.contains(&Capability::Park),
+            steers: hello.capabilities.contains(&Capability::Steer),
+        }),
+        Some(RoleAsked::Observer) | None => None,
+    };
+    if role.is_some() && hello.identity.is_none() {
+        let hint = "send `identity` along: what ROOST_TREE, ROOST_TOKEN and, in a worker, ROOST_WORKER and ROOST_EPOCH say";
+        return Err(ErrorObject::new(ErrorKind::UnknownIdentity, "this role needs an identity", Some(hint.into())));
+    }
     let claim = hello.identity.map(|identity| Claim {
+        role,
         tree: identity.tree,
         worker: identity.worker,
         token: identity.token,
@@ -72,7 +102,16 @@ pub fn hello(call: CallId, params: Option<&RawValue>, lineage: impl FnOnce() -> 
 }
 
 /// Reads any other request.
-pub fn request(call: CallId, caller: Caller, method: &str, params: Option<&RawValue>) -> Result<FromSession, ErrorObject> {
+pub fn request(call: CallId, standing: Standing, method: &str, params: Option<&RawValue>) -> Result<FromSession, ErrorObject> {
+    if standing.observes && !READING.contains(&method) {
+        let message = format!("this connection only reads, and `{}` does more", known(method).unwrap_or("this"));
+        let hint = format!("say hello without the role `observer`; it may call {}", READING.join(", "));
+        return Err(ErrorObject::new(ErrorKind::ReadOnly, message, Some(hint)));
+    }
+    if let Some(spoken) = speak::request(call, standing, method, params) {
+        return spoken;
+    }
+    let caller = standing.caller;
     Ok(match method {
         Open::METHOD => open(call, read(method, params)?)?,
         Attach::METHOD => {
@@ -97,13 +136,18 @@ pub fn request(call: CallId, caller: Caller, method: &str, params: Option<&RawVa
         }
         Launch::METHOD => launch::launch(call, caller, read(method, params)?)?,
         Wait::METHOD => {
-            let Wait { request_id, names, any, timeout_ms, .. } = read(method, params)?;
+            let Wait { request_id, names, any, tell_later, timeout_ms } = read(method, params)?;
             not_many(&names)?;
-            command(Command::Wait { call, caller, request_id, names, any, timeout_ms })
+            command(Command::Wait { call, caller, request_id, names, any, tell_later, timeout_ms })
         }
         ReadResult::METHOD => {
-            let ReadResult { name, wait, timeout_ms, tree, .. } = read(method, params)?;
-            command(Command::Result { call, caller, tree, name, wait, timeout_ms })
+            let ReadResult { name, execution, job, task_index, wait, request_id, timeout_ms, tree } = read(method, params)?;
+            let of = match (execution, job) {
+                (Some(execution), _) => command::Target::Execution(execution),
+                (None, Some(job)) => command::Target::Job(job, task_index.unwrap_or(0)),
+                (None, None) => command::Target::Name(name),
+            };
+            command(Command::Result { call, caller, tree, of, wait, request_id, timeout_ms })
         }
         Status::METHOD => {
             let Status { tree, name, after } = read(method, params)?;
@@ -161,6 +205,7 @@ pub fn settings_in(settings: Settings) -> event::Settings {
         },
         // A map of this kind is in the order of its names.
         group_caps: settings.group_caps.into_iter().collect(),
+        ..event::Settings::default()
     }
 }
 

@@ -84,6 +84,9 @@ pub struct ReadResult {
     /// Block until it has ended (the lead only).
     #[serde(default)]
     pub wait: bool,
+    /// With `wait`: the caller's name for this call. A worker that is parked inside of it makes it again with the same one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// Milliseconds after which a `wait` answers with the state as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use roost_core::command::{self, CallId, Caller, Command};
-use roost_core::event::Digest;
+use roost_core::event::{self, Digest};
 use roost_core::rejection::Rejection;
 use roost_proto::bytes::Bytes;
 use roost_proto::id::Token;
-use roost_proto::message::launch::{Allowance, Launch, Rest, Submitter, Task};
+use roost_proto::message::launch::{Allowance, Launch, Rest, Runner, Submitter, Task};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::fs::{Access, access};
 use serde::Serialize;
@@ -109,6 +109,10 @@ pub fn launch(call: CallId, caller: Caller, mut launch: Launch) -> Result<FromSe
             name: task.name,
             stem: stem.to_string_lossy().into_owned(),
             token: Token::new(random()?),
+            runner: match task.runner {
+                Runner::Command => event::Runner::Command,
+                Runner::Worker => event::Runner::Worker,
+            },
             allowance: match task.max_subagents_allowed {
                 Allowance::Exactly(allowance) => command::Allowance::Exactly(allowance),
                 Allowance::Rest(Rest::Rest) => command::Allowance::Rest,
