@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -224,13 +224,22 @@ impl World {
     }
 }
 
+/// Waits for this, or for a signal.
+fn await_event(descriptor: BorrowedFd<'_>, event: PollFlags) {
+    let patience = Timespec::try_from(PATIENCE).unwrap();
+    match poll(&mut [PollFd::from_borrowed_fd(descriptor, event)], Some(&patience)) {
+        Ok(0) => panic!("nothing happens"),
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// Ends all that is in a cgroup, waits until it is empty, and removes it with what is below.
 fn remove_cgroup(path: &Path) {
     fs::write(path.join("cgroup.kill"), "1").unwrap();
     let events = fs::File::open(path.join("cgroup.events")).unwrap();
-    let patience = Timespec::try_from(PATIENCE).unwrap();
     while std::io::read_to_string(&events).unwrap().contains("populated 1") {
-        poll(&mut [PollFd::from_borrowed_fd(events.as_fd(), PollFlags::PRI)], Some(&patience)).unwrap();
+        await_event(events.as_fd(), PollFlags::PRI);
         rustix::fs::seek(&events, rustix::fs::SeekFrom::Start(0)).unwrap();
     }
     for entry in fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
@@ -625,9 +634,7 @@ alone! {
             }
         }
         while !world.cgroup_names().is_empty() {
-            let patience = Timespec::try_from(PATIENCE).unwrap();
-            let readable = poll(&mut [PollFd::from_borrowed_fd(world.children.watch_fd(), PollFlags::IN)], Some(&patience));
-            assert_eq!(readable, Ok(1), "{:?}", world.cgroup_names());
+            await_event(world.children.watch_fd(), PollFlags::IN);
             world.children.watched(Instant::now()).unwrap();
         }
     }

@@ -41,11 +41,12 @@ fn a_stop_reaches_what_hides_from_every_other_search() {
 fn a_slot_is_free_only_when_the_cgroup_is_empty() {
     let Some(cgroups) = CgroupDirectory::make() else { return };
     let home = Home::new();
-    let mut events = home.fifo("events");
+    let (mut events, mut gate) = (home.fifo("events"), home.fifo("gate"));
     let tree = open(&home, &cgroups, &["--cap", "1"]);
-    tree.spawn("leaves", &format!("{AWAY}; printf done"));
+    tree.spawn("leaves", &format!(r#"{AWAY}; read x <"$F/gate"; printf done"#));
     let away = process(&events.line());
     assert_eq!(tree.spawn("next", &format!("kill -0 {} 2>/dev/null || printf alone", away.pid))["status"], "queued");
+    gate.release(1);
     assert_eq!((tree.answer("leaves").as_str(), tree.answer("next").as_str()), ("done", "alone"));
     assert!(!away.lives_on() && cgroups.names().is_empty());
 }
