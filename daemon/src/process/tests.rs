@@ -660,32 +660,34 @@ alone! {
     /// `cargo test --release -p roostd --lib -- --ignored --nocapture the_cost` prints what a cgroup costs per worker.
     #[ignore = "a measurement"]
     fn the_cost_of_a_cgroup(world) {
-        const ROUNDS: u32 = 300;
-        let mut with = |first: u64, label: &str, inside: bool| {
-            let cgroups = world.cgroups.clone().filter(|_| inside);
-            world.children = World::children(&world.dir, cgroups.as_deref());
-            let (mut starts, begun) = (Duration::ZERO, Instant::now());
-            for number in 0..u64::from(ROUNDS) {
-                let order = world.order(first + number, &["true"]);
-                let start = Instant::now();
-                world.children.spawn(&order);
-                starts += start.elapsed();
-                assert!(matches!(world.next_report(), ToBroker::Spawned { .. }));
-                world.exited(first + number);
-                world.children.forget(order.incarnation);
-            }
-            let (start, whole) = (starts / ROUNDS, begun.elapsed() / ROUNDS);
-            println!("{label}: start {start:?}, from start to end {whole:?}");
-            (start, whole)
-        };
-        if std::env::var_os(CGROUP2).is_none() {
+        const ROUNDS: u64 = 500;
+        if world.cgroups.is_none() {
             return;
         }
-        for round in 0..3 {
-            let (start, whole) = with(round * 1000, "without", false);
-            let (start_in, whole_in) = with(round * 1000 + 500, "with", true);
-            let ratio = |with: Duration, without: Duration| with.as_secs_f64() / without.as_secs_f64();
-            println!("with / without: start {:.2}, from start to end {:.2}", ratio(start_in, start), ratio(whole_in, whole));
+        let mut other = World::children(&world.dir, None);
+        // With and without in turn, so that a busy machine is busy for both.
+        let mut times: [Vec<(Duration, Duration)>; 2] = Default::default();
+        for number in 0..2 * ROUNDS {
+            let order = world.order(number, &["true"]);
+            let begun = Instant::now();
+            world.children.spawn(&order);
+            let started = begun.elapsed();
+            assert!(matches!(world.next_report(), ToBroker::Spawned { .. }));
+            world.exited(number);
+            times[usize::from(number % 2 == 1)].push((started, begun.elapsed()));
+            world.children.forget(order.incarnation);
+            std::mem::swap(&mut world.children, &mut other);
+        }
+        let median = |times: &[(Duration, Duration)], of: fn(&(Duration, Duration)) -> Duration| {
+            let mut sorted: Vec<Duration> = times.iter().map(of).collect();
+            sorted.sort();
+            sorted[sorted.len() / 2]
+        };
+        let [with, without] = times;
+        for (what, of) in [("start", (|times| times.0) as fn(&(Duration, Duration)) -> Duration), ("start to end", |times| times.1)] {
+            let (with, without) = (median(&with, of), median(&without, of));
+            let ratio = with.as_secs_f64() / without.as_secs_f64();
+            println!("{what}: with a cgroup {with:?}, without {without:?}, ratio {ratio:.2}");
         }
     }
 }
