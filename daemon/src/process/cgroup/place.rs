@@ -80,15 +80,15 @@ pub fn choose(setting: &Setting) -> Result<Option<PathBuf>, CgroupError> {
     let left = leave_worker();
     let own = Own::find().map(|own| own.directory());
     let path = match setting {
-        Setting::Off => return Ok(None),
-        Setting::Auto => {
+        Setting::Auto | Setting::Off => {
             if let Err(error) = left {
-                tracing::warn!(%error, "started by a worker, and its cgroup cannot be left: no cgroups are used");
+                tracing::warn!(%error, "started by a worker, and its cgroup cannot be left: this daemon ends with it, and uses none");
                 return Ok(None);
             }
-            let chosen = own.filter(|directory| is_delegated(directory) && is_writable(directory).is_ok());
+            let is_given = |directory: &PathBuf| is_delegated(directory) && is_writable(directory).is_ok();
+            let chosen = own.filter(|directory| *setting == Setting::Auto && is_given(directory));
             if chosen.is_none() {
-                tracing::info!("no cgroup was delegated to this daemon: workers are found by session, group, parents and mark");
+                tracing::info!(?setting, "no cgroups: workers are found by session, group, parents and mark");
             }
             return Ok(chosen);
         }
