@@ -5,7 +5,9 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use roost::proto::bytes::Bytes;
 use roost::proto::message::launch::{Allowance, Rest};
 
@@ -53,6 +55,14 @@ pub fn allowance(text: &str) -> Result<Allowance, String> {
 pub fn group_cap(text: &str) -> Result<(String, u32), String> {
     let (name, number) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or("write NAME=N")?;
     Ok((name.to_owned(), cap(number)?))
+}
+
+/// `auto`, `own`, `off`, or a directory. The daemon has a working directory of its own, so a relative path would mean another one.
+pub fn cgroup_parser() -> impl TypedValueParser<Value = OsString> {
+    OsStringValueParser::new().try_map(|word| {
+        let is_good = ["auto", "own", "off"].iter().any(|known| word == *known) || Path::new(&word).is_absolute();
+        if is_good { Ok(word) } else { Err("write auto, own, off, or the absolute path of a cgroup2 directory") }
+    })
 }
 
 /// `K=V`: a variable.

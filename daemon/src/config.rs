@@ -6,8 +6,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use roost_proto::paths::{Paths, Surroundings};
+
+use crate::process::cgroup::place::Setting as CgroupSetting;
 
 /// The first back-off of a broker that keeps dying. The first death costs nothing.
 pub const BROKER_BACK_OFF_MIN: Duration = Duration::from_millis(100);
@@ -59,12 +62,20 @@ pub struct DaemonFlags {
     /// Most ended workers of closed trees whose results are kept; beyond it the tree that was closed first goes
     #[arg(long, value_name = "N", default_value_t = roost_core::limits::CLOSED_WORKERS_MAX)]
     pub keep: usize,
+    /// Where each worker gets a cgroup2 of its own: a directory; own = in the daemon's own; auto = the same, if that is marked as
+    /// delegated to it; off = nowhere
+    #[arg(long, value_name = "auto|own|off|DIR", default_value = "auto", value_parser = cgroup_parser())]
+    pub cgroup: CgroupSetting,
     /// Go to the background; return when it serves, with the line `ready`, or `error: ...`
     #[arg(long)]
     pub detach: bool,
     /// Set by `--detach` for the process in the background.
     #[arg(long, hide = true)]
     pub detached: bool,
+}
+
+fn cgroup_parser() -> impl TypedValueParser<Value = CgroupSetting> {
+    OsStringValueParser::new().try_map(CgroupSetting::parse)
 }
 
 /// What else a `roostd` process can be.
@@ -144,6 +155,7 @@ impl DaemonFlags {
         }
         arguments.extend(["--idle-exit".into(), self.idle_exit.to_string().into()]);
         arguments.extend(["--keep".into(), self.keep.to_string().into()]);
+        arguments.extend(["--cgroup".into(), self.cgroup.word()]);
         if let Some(cap) = self.cap {
             arguments.extend(["--cap".into(), cap.to_string().into()]);
         }
@@ -189,7 +201,10 @@ mod tests {
     fn a_broker_reads_the_arguments_that_the_supervisor_writes() {
         let paths = Paths { socket: "/s".into(), state_dir: "/d".into(), is_default: true };
         for cap in [None, Some(3)] {
-            let daemon = DaemonFlags { socket: None, state_dir: None, idle_exit: 7, cap, keep: 9, detach: false, detached: false };
+            let cgroup = CgroupSetting::Directory("/c".into());
+            let daemon = DaemonFlags { socket: None, state_dir: None, idle_exit: 7, cap, keep: 9, cgroup, detach: false, detached: false };
+            let again = Cli::try_parse_from(std::iter::once("roostd".into()).chain(daemon.arguments())).unwrap().daemon;
+            assert_eq!((again.idle_exit, again.cap, again.keep, &again.cgroup), (7, cap, 9, &daemon.cgroup));
             let words = std::iter::once("roostd".into()).chain(BrokerFlags::arguments(&paths, &daemon));
             let Some(Role::Broker(flags)) = Cli::try_parse_from(words).unwrap().role else { panic!("no broker") };
             assert_eq!((flags.paths(), flags.idle_exit, flags.cap, flags.keep), (paths.clone(), 7, cap, 9));

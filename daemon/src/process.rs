@@ -3,6 +3,7 @@
 //! It knows the ids and the supervisor-broker link, and nothing of the core, the journal or the sessions.
 
 pub mod adopt;
+pub mod cgroup;
 pub mod children;
 pub mod descendants;
 pub mod identity;

@@ -27,6 +27,8 @@ use self::hold::Listening;
 use self::looping::{Holding, Supervisor};
 use self::place::Refusal;
 use crate::config::{BrokerFlags, DaemonFlags, is_of_a_worker};
+use crate::process::cgroup::Cgroups;
+use crate::process::cgroup::place::CgroupError;
 use crate::process::children::Children;
 use crate::process::{reap, spawn};
 
@@ -57,6 +59,9 @@ pub enum SupervisorError {
     /// It must not, until something is put right.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The cgroup directory that was named.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
     /// The log file of a daemon in the background.
     #[error("the log {} cannot be written: {source}", path.display())]
     Log {
@@ -107,7 +112,7 @@ impl SupervisorError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Refused(refusal) => refusal.exit_code(),
-            Self::BrokerRefused { .. } => crate::config::EXIT_REFUSED,
+            Self::BrokerRefused { .. } | Self::Cgroup(_) => crate::config::EXIT_REFUSED,
             Self::Log { .. } | Self::System { .. } | Self::BrokerNeverReady { .. } | Self::LinkVersion { .. } => 1,
         }
     }
@@ -122,7 +127,8 @@ fn serve(flags: &DaemonFlags, announcer: &mut Announcer) -> Result<u8, Superviso
     let program = own_program().map_err(SupervisorError::system("finding this program"))?;
     let recipe = Recipe { program, arguments: BrokerFlags::arguments(&paths, flags) };
     reap::become_subreaper().map_err(SupervisorError::system("becoming a subreaper"))?;
-    let children = Children::new(&paths.state_dir).map_err(SupervisorError::system("epoll_create"))?;
+    let cgroups = Cgroups::choose(&flags.cgroup, &paths.state_dir)?;
+    let children = Children::new(&paths.state_dir).map_err(SupervisorError::system("epoll_create"))?.within(cgroups);
     tracing::info!(pid = std::process::id(), state = %paths.state_dir.display(), socket = %paths.socket.display(), "supervising");
     Supervisor::new(holding, children, Broker::new(now), recipe, announcer)?.run()
 }

@@ -25,7 +25,7 @@ pub enum ToSupervisor {
     },
     /// Start a process. Answered by `Spawned` or `SpawnFailed`; asked twice for one incarnation, it is started once.
     Spawn(Box<SpawnOrder>),
-    /// Send a signal to all processes of an incarnation: its session, its group and what was re-parented from it.
+    /// Send a signal to all processes of an incarnation: its cgroup, its session, its group and what was re-parented from it.
     Signal {
         /// Whose processes.
         incarnation: Incarnation,

@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows the daemon from the inside: it is met through its programs, its socket, its files and `/proc`.
 
+mod cgroup;
 mod command;
 mod fifo;
 mod home;
@@ -11,8 +12,10 @@ mod machine;
 mod process;
 mod sampler;
 mod tree;
+mod user_manager;
 mod wire;
 
+pub use cgroup::CgroupDirectory;
 pub use command::{Cmd, Done, Running};
 pub use fifo::Fifo;
 pub use home::{DaemonPids, Home};
@@ -21,6 +24,7 @@ pub use machine::{ProcessLimit, SmallDisk};
 pub use process::{Process, Watched, all, find, pidfd};
 pub use sampler::{Sampler, Samples};
 pub use tree::{Tree, by_name, is_up, outcome_of};
+pub use user_manager::UserManager;
 pub use wire::{Wire, kind_of};
 
 use std::time::Duration;

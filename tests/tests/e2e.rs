@@ -5,6 +5,8 @@
 
 #[path = "e2e/caps.rs"]
 mod caps;
+#[path = "e2e/cgroups.rs"]
+mod cgroups;
 #[path = "e2e/daemon.rs"]
 mod daemon;
 #[path = "e2e/deaths.rs"]

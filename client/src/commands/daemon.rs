@@ -1,5 +1,6 @@
 //! `roost daemon`: start, stop, restart, status of the process behind it all.
 
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 
 use clap::{Args, Subcommand};
@@ -39,6 +40,10 @@ enum DaemonVerb {
         /// Most ended workers of closed trees whose results are kept [default: 200000]
         #[arg(long, value_name = "N")]
         keep: Option<u64>,
+        /// Where each worker gets a cgroup2 of its own: a directory; own = in the daemon's own; auto = the same, if that is
+        /// marked as delegated to it; off = nowhere [default: auto]
+        #[arg(long, value_name = "auto|own|off|DIR", value_parser = values::cgroup_parser())]
+        cgroup: Option<OsString>,
     },
     /// End it; queued and parked work goes on at the next start
     #[command(after_help = "Examples:\n  roost daemon stop\n  roost daemon stop --now")]
@@ -63,14 +68,15 @@ impl DaemonArgs {
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
         let config = setup.config()?.without_identity();
         match self.verb {
-            DaemonVerb::Start { cap, idle_exit, keep } => {
+            DaemonVerb::Start { cap, idle_exit, keep, cgroup } => {
                 let flag = |name: &str, value: Option<String>| value.map(|value| [name.into(), value.into()]);
                 let flags = [
                     flag("--cap", cap.map(|n| n.to_string())),
                     flag("--idle-exit", idle_exit.map(|n| n.to_string())),
                     flag("--keep", keep.map(|n| n.to_string())),
                 ];
-                let daemon_flags = flags.into_iter().flatten().flatten().collect();
+                let cgroup = cgroup.map(|cgroup| ["--cgroup".into(), cgroup]);
+                let daemon_flags = flags.into_iter().chain([cgroup]).flatten().flatten().collect();
                 start(Config { daemon_flags, ..config }, setup.no_start, out)
             }
             DaemonVerb::Stop { now, timeout } => stop(config, &DaemonStop { now, timeout_ms: timeout }, out),

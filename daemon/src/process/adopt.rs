@@ -10,6 +10,7 @@ use std::path::Path;
 use roost_proto::id::Incarnation;
 use roost_proto::link::ProcessIdentity;
 
+use super::cgroup::Cgroup;
 use super::descendants::{Known, Processes};
 use super::identity;
 
@@ -27,8 +28,14 @@ pub enum Found {
     NeverStarted,
 }
 
-/// Looks for the incarnation: by its identity when one is on record, else by its marker and its output file.
-pub fn find(incarnation: Incarnation, recorded: Option<ProcessIdentity>, stdout_path: &[u8], state_dir: &[u8]) -> Found {
+/// Looks for the incarnation: by its identity when one is on record, else by its marker, its cgroup and its output file.
+pub fn find(
+    incarnation: Incarnation,
+    recorded: Option<ProcessIdentity>,
+    stdout_path: &[u8],
+    state_dir: &[u8],
+    cgroup: Option<&Cgroup>,
+) -> Found {
     if let Some(process) = recorded
         && identity::is_alive(process)
     {
@@ -41,7 +48,9 @@ pub fn find(incarnation: Incarnation, recorded: Option<ProcessIdentity>, stdout_
         return Found::Running(process);
     }
     // Session and group are no evidence here: nobody watched the pid since the process ended, so others may have them now.
-    let leftovers = processes.members(&Known { incarnation, main: None, tracked: &BTreeSet::new() });
+    let inside = cgroup.map(Cgroup::members).unwrap_or_default();
+    let found = processes.members(&Known { incarnation, main: None, tracked: &inside });
+    let leftovers: Vec<_> = BTreeSet::from_iter(found).union(&inside).copied().collect();
     let trace = recorded.is_some() || !leftovers.is_empty() || Path::new(OsStr::from_bytes(stdout_path)).exists();
     if trace { Found::Ended { leftovers } } else { Found::NeverStarted }
 }

@@ -17,10 +17,11 @@ use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity, Signal, SpawnO
 
 use self::table::{Child, Phase, Remains};
 use super::adopt::{self, Found};
+use super::cgroup::{Cgroup, Cgroups};
 use super::reap::{self, Reaped};
 use super::signal::OpenError;
 use super::start;
-use super::watch::Watch;
+use super::watch::{Watch, Watched};
 
 /// A process that an earlier supervisor started, or may have started.
 #[derive(Debug)]
@@ -43,6 +44,8 @@ pub struct Children {
     /// Main processes that are our children and not reaped.
     by_pid: BTreeMap<u32, Incarnation>,
     watch: Watch,
+    /// Where each incarnation has a cgroup, if they have.
+    cgroups: Option<Cgroups>,
     /// Ended since the last turn: what they left behind is not known yet.
     unexamined: BTreeSet<Incarnation>,
     /// When to examine them if nothing happens before.
@@ -60,11 +63,17 @@ impl Children {
             table: BTreeMap::new(),
             by_pid: BTreeMap::new(),
             watch: Watch::new()?,
+            cgroups: None,
             unexamined: BTreeSet::new(),
             examine_at: None,
             asked: BTreeMap::new(),
             reports: Vec::new(),
         })
+    }
+
+    /// The same, with a cgroup for each incarnation.
+    pub fn within(self, cgroups: Option<Cgroups>) -> Self {
+        Self { cgroups, ..self }
     }
 
     /// Readable when [`watched`](Self::watched) has something to do.
@@ -78,8 +87,13 @@ impl Children {
         if self.repeat(incarnation) {
             return;
         }
-        match start::start(order, &self.state_dir) {
+        let cgroup = self.cgroups.as_mut().and_then(|cgroups| cgroups.create(incarnation));
+        match start::start(order, &self.state_dir, cgroup.as_ref()) {
             Ok(started) => {
+                if let (Some(cgroups), Some(cgroup), Some(error)) = (&mut self.cgroups, &cgroup, &started.outside) {
+                    cgroups.complain(cgroup, "cannot be entered", error);
+                    cgroup.remove();
+                }
                 tracing::debug!(%incarnation, pid = started.process.pid, "started");
                 self.by_pid.insert(started.process.pid, incarnation);
                 self.table.insert(incarnation, Child::started(started.process, started.stdin, order.end_leftovers));
@@ -87,6 +101,9 @@ impl Children {
             }
             Err(error) => {
                 tracing::debug!(%incarnation, %error, "not started");
+                if let Some(cgroup) = cgroup {
+                    cgroup.remove();
+                }
                 self.reports.push(ToBroker::SpawnFailed { incarnation, reason: error.to_string(), transient: error.is_transient() });
             }
         }
@@ -97,7 +114,8 @@ impl Children {
         if self.repeat(incarnation) {
             return;
         }
-        match adopt::find(incarnation, lost.process, &lost.stdout_path, &self.state_dir) {
+        let cgroup = self.cgroup(incarnation);
+        match adopt::find(incarnation, lost.process, &lost.stdout_path, &self.state_dir, cgroup.as_ref()) {
             Found::Running(process) => {
                 tracing::info!(%incarnation, pid = process.pid, "adopted");
                 self.table.insert(incarnation, Child::adopted(process, lost.end_leftovers));
@@ -107,7 +125,7 @@ impl Children {
             Found::Ended { leftovers } => {
                 tracing::info!(%incarnation, leftovers = leftovers.len(), "had ended before it could be adopted");
                 self.table.insert(incarnation, Child::found_ended(lost.process, lost.end_leftovers));
-                self.examined(incarnation, leftovers, now);
+                self.examined_unless_hidden(incarnation, leftovers, now);
             }
             Found::NeverStarted => self.reports.push(ToBroker::NeverStarted { incarnation }),
         }
@@ -155,15 +173,20 @@ impl Children {
         others
     }
 
-    /// Takes in which of the watched processes have ended.
+    /// Takes in which of the watched processes have ended, and which cgroups may be empty now.
     pub fn watched(&mut self, now: Instant) -> io::Result<()> {
-        for (incarnation, process) in self.watch.ended()? {
-            let Some(child) = self.table.get_mut(&incarnation) else { continue };
-            match &mut child.phase {
-                Phase::Running if child.main == Some(process) => self.ended(incarnation, ExitStatus::Unknown),
-                Phase::Running => {}
-                Phase::Ended { remains: Remains::Ending(ending), .. } => ending.look_at = now,
-                Phase::Ended { remains: Remains::Unexamined | Remains::Nothing, .. } => {}
+        for (incarnation, what) in self.watch.ended()? {
+            match (what, self.table.get_mut(&incarnation).map(|child| (child.main, &mut child.phase))) {
+                (Watched::Process(process), Some((main, Phase::Running))) => {
+                    if main == Some(process) {
+                        self.ended(incarnation, ExitStatus::Unknown);
+                    }
+                }
+                (_, Some((_, Phase::Ended { remains: Remains::Ending(ending), .. }))) => ending.look_at = now,
+                // Examined in this turn anyway.
+                (_, Some((_, Phase::Running | Phase::Ended { remains: Remains::Unexamined, .. }))) => {}
+                (Watched::Cgroup, Some((_, Phase::Ended { remains: Remains::Nothing, .. })) | None) => self.close_cgroup(incarnation),
+                (Watched::Process(_), Some((_, Phase::Ended { remains: Remains::Nothing, .. })) | None) => {}
             }
         }
         Ok(())
@@ -202,6 +225,11 @@ impl Children {
             }
         }
         true
+    }
+
+    /// The cgroup of an incarnation, if they have any. It may not exist.
+    fn cgroup(&self, incarnation: Incarnation) -> Option<Cgroup> {
+        self.cgroups.as_ref().map(|cgroups| cgroups.of(incarnation))
     }
 
     fn ended(&mut self, incarnation: Incarnation, status: ExitStatus) {

@@ -2,7 +2,7 @@
 //! but still carries its marker.
 //!
 //! It only looks. What has cleared its environment, left the session *and* lost its parents before anyone looked cannot be
-//! found by any of this; a cgroup could.
+//! found by any of this; where there is a cgroup (`cgroup.rs`), it is found in that.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;

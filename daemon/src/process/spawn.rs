@@ -1,10 +1,12 @@
 //! The system calls that have no safe wrapper, each with the reason why it is sound: `posix_spawn` and a few one-liners.
 //!
-//! `posix_spawn` and never `fork`: a hook between fork and exec costs as much as the supervisor is large. This file does not
-//! know what a worker is; `start.rs` does.
+//! `posix_spawn` where it can do what is needed: a fork costs as much as the supervisor is large. It cannot put a process into a
+//! cgroup (glibc before 2.39), so for that there is `clone3`, without any hook. This file does not know what a worker is;
+//! `start.rs` does.
 
 use std::ffi::{CStr, CString, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
@@ -13,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 /// One process to start. It gets its own session, an empty signal mask, default dispositions, and only these descriptors.
 #[derive(Debug)]
@@ -50,10 +54,110 @@ pub fn launch(launch: &Launch<'_>) -> io::Result<u32> {
     u32::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
+/// Starts it inside of a cgroup, from its first instruction on. The outer error is that of getting there: nothing was started,
+/// and [`launch`] may do without. The inner one is as in `launch`.
+pub fn launch_into(cgroup: BorrowedFd<'_>, launch: &Launch<'_>) -> io::Result<io::Result<u32>> {
+    let sources = out_of_the_way(launch.descriptors)?;
+    let moves: Vec<_> = sources.iter().zip(launch.descriptors).map(|(source, (_, target))| (source.as_raw_fd(), *target)).collect();
+    let (argv, env) = (pointers(launch.argv), pointers(launch.env));
+    // The child's error, or its end when the program begins.
+    let (read, near) = pipe_with(PipeFlags::CLOEXEC)?;
+    let write = fcntl_dupfd_cloexec(&near, first_free(launch.descriptors))?;
+    drop(near);
+    let arguments = CloneArguments {
+        flags: CLONE_CLEAR_SIGHAND | CLONE_INTO_CGROUP,
+        exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
+        cgroup: u64::from(cgroup.as_raw_fd().unsigned_abs()),
+        ..CloneArguments::default()
+    };
+    // SAFETY: the structure is as long as is said, and its empty fields ask for nothing. Without CLONE_VM this is a fork: the
+    // child has a copy of our memory, and `become_program` only reads what was made above, whatever other threads did.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&arguments), size_of::<CloneArguments>()) };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if pid == 0 {
+        // SAFETY: we are the child of a fork; the arrays are null-terminated, their strings and the paths NUL-terminated.
+        unsafe { become_program(launch, &moves, argv.as_ptr(), env.as_ptr(), write.as_raw_fd()) }
+    }
+    drop(write);
+    let mut error = [0; 4];
+    if File::from(read).read_exact(&mut error).is_err() {
+        return Ok(u32::try_from(pid).map_err(io::Error::other));
+    }
+    // It never was a worker: nobody else is to hear of its end.
+    let child = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    while matches!(waitpid(child, WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
+    Ok(Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error))))
+}
+
+const CLONE_CLEAR_SIGHAND: u64 = 1 << 32;
+const CLONE_INTO_CGROUP: u64 = 1 << 33;
+
+/// `struct clone_args` of the kernel, as long as `cgroup` needs it.
+#[repr(C, align(8))]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// What `posix_spawn` does in the child: session, mask, dispositions, directory, descriptors, program. Says what failed.
+///
+/// # Safety
+///
+/// For the child of a fork alone. It takes no lock and allocates nothing: system calls only. `argv` and `env` must be
+/// null-terminated arrays of strings.
+unsafe fn become_program(
+    launch: &Launch<'_>,
+    moves: &[(RawFd, RawFd)],
+    argv: *const *const libc::c_char,
+    env: *const *const libc::c_char,
+    tell: RawFd,
+) -> ! {
+    // SAFETY: each call gets live, initialised memory of the size that it reads; nothing is written to. An all-zero
+    // `struct sigaction` of the kernel (four words at most) is SIG_DFL, and all-zero sets are empty. The calls by number are
+    // those that glibc would not do for its own two signals.
+    unsafe {
+        let zeros = [0_u64; 4];
+        for signal in 1..=SIGNALS {
+            // KILL and STOP refuse, and have no other disposition.
+            libc::syscall(libc::SYS_rt_sigaction, signal, zeros.as_ptr(), ptr::null_mut::<u64>(), SIGNALS / 8);
+        }
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, zeros.as_ptr(), ptr::null_mut::<u64>(), SIGNALS / 8);
+        let done = libc::setsid() >= 0
+            && libc::chdir(launch.cwd.as_ptr()) == 0
+            && moves.iter().all(|(source, target)| libc::dup2(*source, *target) >= 0);
+        if done {
+            libc::execve(launch.program.as_ptr(), argv, env);
+        }
+        let error = (*libc::__errno_location()).to_ne_bytes();
+        libc::write(tell, error.as_ptr().cast(), error.len());
+        libc::_exit(127)
+    }
+}
+
+/// How many signals there are; their sets have a bit for each. (More on MIPS.)
+const SIGNALS: usize = 64;
+
 /// A `dup2` onto a number must not overwrite a descriptor that a later one still copies from.
 fn out_of_the_way(descriptors: &[(BorrowedFd<'_>, RawFd)]) -> io::Result<Vec<OwnedFd>> {
-    let above = descriptors.iter().map(|(_, target)| target + 1).max().unwrap_or(3).max(3);
+    let above = first_free(descriptors);
     descriptors.iter().map(|(source, _)| Ok(fcntl_dupfd_cloexec(source, above)?)).collect()
+}
+
+/// The first number that is nobody's target, nor a standard descriptor.
+fn first_free(descriptors: &[(BorrowedFd<'_>, RawFd)]) -> RawFd {
+    descriptors.iter().map(|(_, target)| target + 1).max().unwrap_or(3).max(3)
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {

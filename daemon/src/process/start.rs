@@ -5,7 +5,7 @@
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,10 @@ use rustix::fs::Mode;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::umask;
 
+use super::cgroup::Cgroup;
 use super::identity::{self, MARKER_VARIABLES};
 use super::program::{self, SpawnError};
-use super::spawn::{Launch, launch};
+use super::spawn::{Launch, launch, launch_into};
 
 /// A process that was just started.
 #[derive(Debug)]
@@ -26,11 +27,13 @@ pub struct Started {
     pub process: ProcessIdentity,
     /// Our end of its standard input, when that is a pipe.
     pub stdin: Option<OwnedFd>,
+    /// Why it is not in the cgroup that it was to be in.
+    pub outside: Option<io::Error>,
 }
 
 /// Starts the process. After an error nothing of it is left, not even an empty output file: such a file would be evidence of
-/// a start to `Adopt`.
-pub fn start(order: &SpawnOrder, state_dir: &[u8]) -> Result<Started, SpawnError> {
+/// a start to `Adopt`. A cgroup that cannot be entered stops nobody.
+pub fn start(order: &SpawnOrder, state_dir: &[u8], cgroup: Option<&Cgroup>) -> Result<Started, SpawnError> {
     let strings = Strings::of(order, state_dir)?;
     let cwd = Path::new(OsStr::from_bytes(&order.cwd));
     program::check_cwd(cwd)?;
@@ -41,11 +44,38 @@ pub fn start(order: &SpawnOrder, state_dir: &[u8]) -> Result<Started, SpawnError
     let mut created = Created::default();
     let output = created.open("standard output", &order.stdout_path)?;
     let error = created.open("standard error", &order.stderr_path)?;
-    let pid = strings.launch(&program, cwd, order.umask, [input.as_fd(), output.as_fd(), error.as_fd()])?;
+    let mut way = Way::to(cgroup);
+    let pid = strings.launch(&program, cwd, order.umask, [input.as_fd(), output.as_fd(), error.as_fd()], &mut way)?;
     created.keep();
     // It cannot be reaped before we are asked to, so its entry in /proc is there even if it has ended already.
     let start_ticks = identity::stat(pid).map_or(0, |found| found.process.start_ticks);
-    Ok(Started { process: ProcessIdentity { pid, start_ticks }, stdin })
+    Ok(Started { process: ProcessIdentity { pid, start_ticks }, stdin, outside: way.blocked })
+}
+
+/// How a process gets into its cgroup, if it does.
+struct Way {
+    cgroup: Option<OwnedFd>,
+    blocked: Option<io::Error>,
+}
+
+impl Way {
+    fn to(cgroup: Option<&Cgroup>) -> Self {
+        match cgroup.map(Cgroup::open).transpose() {
+            Ok(cgroup) => Self { cgroup, blocked: None },
+            Err(error) => Self { cgroup: None, blocked: Some(error) },
+        }
+    }
+
+    /// Starts it there, or else where we are.
+    fn launch(&mut self, order: &Launch<'_>) -> io::Result<u32> {
+        if let Some(cgroup) = &self.cgroup {
+            match launch_into(cgroup.as_fd(), order) {
+                Ok(started) => return started,
+                Err(error) => *self = Self { cgroup: None, blocked: Some(error) },
+            }
+        }
+        launch(order)
+    }
 }
 
 /// Everything that goes to `posix_spawn` as C strings.
@@ -73,14 +103,14 @@ impl Strings {
         Ok(Self { argv, env, cwd: c(&order.cwd, "the working directory")? })
     }
 
-    fn launch(&self, program: &Path, cwd: &Path, mask: u32, streams: [std::os::fd::BorrowedFd<'_>; 3]) -> Result<u32, SpawnError> {
+    fn launch(&self, program: &Path, cwd: &Path, mask: u32, streams: [BorrowedFd<'_>; 3], way: &mut Way) -> Result<u32, SpawnError> {
         let [input, output, error] = streams;
         let descriptors = [(input, 0), (output, 1), (error, 2)];
-        let with = |program: &Path, argv: &[CString]| {
+        let mut with = |program: &Path, argv: &[CString]| {
             let program = CString::new(program.as_os_str().as_bytes())?;
             // The supervisor has one thread: nobody else creates a file while the worker's umask holds.
             let ours = umask(Mode::from_raw_mode(mask & 0o777));
-            let started = launch(&Launch { program: &program, argv, env: &self.env, cwd: &self.cwd, descriptors: &descriptors });
+            let started = way.launch(&Launch { program: &program, argv, env: &self.env, cwd: &self.cwd, descriptors: &descriptors });
             umask(ours);
             started
         };

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -18,13 +18,17 @@ use roost_proto::id::{Epoch, ExecutionId, Incarnation};
 use roost_proto::link::{ExitStatus, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::cgroup::Cgroups;
+use super::cgroup::place::Setting;
 use super::children::{Children, Lost};
 use super::{identity, reap, spawn};
 
 const ALONE: &str = "ROOSTD_TEST_ALONE";
+/// Set for a test that runs with cgroups: the cgroup2 directory below which it may make its own.
+const CGROUP2: &str = "ROOSTD_TEST_CGROUP2";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs the body in a process of its own, which is a subreaper.
+/// Runs the body in a process of its own, which is a subreaper; and again with cgroups, where there is a place for them.
 fn alone(name: &str, body: fn(&mut World)) {
     if std::env::var(ALONE).is_ok_and(|chosen| chosen == name) {
         reap::become_subreaper().unwrap();
@@ -33,12 +37,30 @@ fn alone(name: &str, body: fn(&mut World)) {
         body(&mut world);
         return;
     }
+    run_alone(name, None);
+    match writable_cgroup2() {
+        Some(directory) => run_alone(name, Some(&directory)),
+        None => eprintln!("NOT TESTED with cgroups: no cgroup2 directory can be written here"),
+    }
+}
+
+fn run_alone(name: &str, cgroup2: Option<&Path>) {
     let mut test = Command::new(std::env::current_exe().unwrap());
-    test.args(["--exact", &format!("process::tests::{name}"), "--nocapture"]).env(ALONE, name);
+    test.args(["--exact", &format!("process::tests::{name}"), "--nocapture", "--include-ignored"]).env(ALONE, name);
+    test.envs(cgroup2.map(|directory| (CGROUP2, directory)));
     let output = test.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "cgroups: {cgroup2:?}\n{}{}", text(&output.stdout), text(&output.stderr));
     assert!(text(&output.stdout).contains("1 passed"), "the name of the test is wrong: {name}");
+    print!("{}", text(&output.stdout));
+}
+
+/// A mounted cgroup2 directory in which one can be made.
+fn writable_cgroup2() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let of_type = mounts.lines().filter_map(|line| line.split(' ').nth(1).filter(|_| line.split(' ').nth(2) == Some("cgroup2")));
+    let probe = |directory: &Path| directory.join(format!("roostd-probe-{}-{:?}", std::process::id(), std::thread::current().id()));
+    of_type.map(PathBuf::from).find(|directory| fs::create_dir(probe(directory)).and_then(|()| fs::remove_dir(probe(directory))).is_ok())
 }
 
 macro_rules! alone {
@@ -58,6 +80,8 @@ fn incarnation(execution: u64) -> Incarnation {
 struct World {
     dir: tempfile::TempDir,
     children: Children,
+    /// Where the cgroups are, in a run with cgroups.
+    cgroups: Option<PathBuf>,
     ended: UnixStream,
     reports: Vec<ToBroker>,
 }
@@ -68,8 +92,29 @@ impl World {
         let (ended, wake) = UnixStream::pair().unwrap();
         ended.set_nonblocking(true).unwrap();
         signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake).unwrap();
-        let children = Children::new(dir.path()).unwrap();
-        Self { dir, children, ended, reports: Vec::new() }
+        let cgroups = std::env::var_os(CGROUP2).map(|above| Path::new(&above).join(format!("roostd-test-{}", std::process::id())));
+        if let Some(cgroups) = &cgroups {
+            fs::create_dir(cgroups).unwrap();
+        }
+        let children = Self::children(&dir, cgroups.as_deref());
+        Self { dir, children, cgroups, ended, reports: Vec::new() }
+    }
+
+    /// A table that knows nothing yet.
+    fn children(dir: &tempfile::TempDir, cgroups: Option<&Path>) -> Children {
+        let chosen = cgroups.and_then(|path| Cgroups::choose(&Setting::Directory(path.into()), dir.path()).unwrap());
+        assert_eq!(chosen.is_some(), cgroups.is_some());
+        Children::new(dir.path()).unwrap().within(chosen)
+    }
+
+    /// The cgroups that exist now.
+    fn cgroup_names(&self) -> Vec<String> {
+        let entries = self.cgroups.iter().flat_map(|path| fs::read_dir(path).unwrap());
+        entries
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.path().is_dir())
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -179,11 +224,38 @@ impl World {
     }
 }
 
+/// Waits for this, or for a signal.
+fn await_event(descriptor: BorrowedFd<'_>, event: PollFlags) {
+    let patience = Timespec::try_from(PATIENCE).unwrap();
+    match poll(&mut [PollFd::from_borrowed_fd(descriptor, event)], Some(&patience)) {
+        Ok(0) => panic!("nothing happens"),
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Ends all that is in a cgroup, waits until it is empty, and removes it with what is below.
+fn remove_cgroup(path: &Path) {
+    fs::write(path.join("cgroup.kill"), "1").unwrap();
+    let events = fs::File::open(path.join("cgroup.events")).unwrap();
+    while std::io::read_to_string(&events).unwrap().contains("populated 1") {
+        await_event(events.as_fd(), PollFlags::PRI);
+        rustix::fs::seek(&events, rustix::fs::SeekFrom::Start(0)).unwrap();
+    }
+    for entry in fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        remove_cgroup(&entry);
+    }
+    fs::remove_dir(path).unwrap();
+}
+
 /// Whatever a test left, above all one that failed.
 impl Drop for World {
     fn drop(&mut self) {
         for process in self.marked() {
             super::signal::send(process, &[rustix::process::Signal::KILL]);
+        }
+        if let Some(cgroups) = &self.cgroups {
+            remove_cgroup(cgroups);
         }
     }
 }
@@ -434,7 +506,7 @@ alone! {
         let (recorded, _) = world.script(1, "echo up > fifo; sleep 300; exit 4");
         let (unrecorded, _) = world.script(2, "setsid sleep 300 & echo up > fifo; exec sleep 300");
         world.run(&world.order(3, &["true"]));
-        world.children = Children::new(world.dir.path()).unwrap();
+        world.children = World::children(&world.dir, world.cgroups.as_deref());
         let now = Instant::now();
         let out = |execution: u64| world.path(&format!("x{execution}-1.out")).as_os_str().as_bytes().to_vec();
         let [out1, out2, out3, out4] = [1, 2, 3, 4].map(out);
@@ -480,7 +552,7 @@ alone! {
         let (process, _) = world.script_by(order.clone());
         world.exited(1);
         world.emptied(1);
-        world.children = Children::new(world.dir.path()).unwrap();
+        world.children = World::children(&world.dir, world.cgroups.as_deref());
         let lost = Lost { process: Some(process), stdout_path: order.stdout_path.clone(), end_leftovers: true };
         world.children.adopt(incarnation(1), lost, Instant::now());
         let (status, leftovers) = world.exited(1);
@@ -500,5 +572,122 @@ alone! {
         assert_eq!((status, leftovers.is_empty()), (ExitStatus::Signal(15), false));
         world.emptied(1);
         assert!(!identity::is_alive(process) && leftovers.iter().all(|pid| !identity::stat(*pid).is_some_and(|stat| stat.alive)));
+    }
+}
+
+/// A shell text that leaves its session, its environment and its parents, says so, and ignores TERM.
+const AWAY: &str = "(env -i setsid sh -c 'trap \"\" TERM; (echo up > fifo; while :; do /bin/sleep 300; done) & exit' &)";
+
+alone! {
+    fn whoever_hides_from_every_other_search_is_found_by_the_cgroup(world) {
+        if world.cgroups.is_none() {
+            return;
+        }
+        world.script(1, AWAY);
+        let (status, leftovers) = world.exited(1);
+        assert!(status == ExitStatus::Code(0) && !leftovers.is_empty(), "{status:?} {leftovers:?}");
+        assert_eq!(world.cgroup_names().len(), 1);
+        world.emptied(1);
+        assert!(leftovers.iter().all(|pid| !identity::stat(*pid).is_some_and(|stat| stat.alive)));
+        assert_eq!(world.cgroup_names(), [""; 0]);
+
+        // The same under another supervisor, in a cgroup that the worker made, and with KILL.
+        let deep = "d=$(sed -n 's/^0:://p' /proc/self/cgroup); d=$(echo \"$C\"/${d##*/}); mkdir -p $d/a/b; echo $$ > $d/a/b/cgroup.procs;";
+        let mut order = world.order(2, &["sh", "-c", &format!("{deep} {AWAY}; exec env -i /bin/sleep 300")]);
+        order.env.push((b"C".to_vec(), world.cgroups.as_ref().unwrap().as_os_str().as_bytes().to_vec()));
+        let (process, said) = world.script_by(order.clone());
+        assert_eq!(said, "up\n");
+        world.children = World::children(&world.dir, world.cgroups.as_deref());
+        let lost = Lost { process: Some(process), stdout_path: order.stdout_path, end_leftovers: true };
+        world.children.adopt(incarnation(2), lost, Instant::now());
+        assert!(matches!(world.next_report(), ToBroker::Spawned { .. }));
+        world.children.signal(incarnation(2), Signal::Kill);
+        let (_, leftovers) = world.exited(2);
+        if !leftovers.is_empty() {
+            world.emptied(2);
+        }
+        assert_eq!(world.cgroup_names(), [""; 0]);
+    }
+}
+
+alone! {
+    fn the_cgroup_of_kept_leftovers_goes_when_they_have_gone(world) {
+        if world.cgroups.is_none() {
+            return;
+        }
+        let mut order = world.order(1, &["sh", "-c", AWAY]);
+        order.end_leftovers = false;
+        world.script_by(order);
+        let (_, leftovers) = world.exited(1);
+        world.emptied(1);
+        world.children.forget(incarnation(1));
+        assert_eq!(world.cgroup_names().len(), 1);
+        // Another supervisor leaves what is in use alone, and removes what is not.
+        let names = world.cgroup_names();
+        let other = world.cgroups.as_ref().unwrap().join(names[0].replace("x1-1", "x7-1"));
+        fs::create_dir_all(other.join("deeper")).unwrap();
+        drop(World::children(&world.dir, world.cgroups.as_deref()));
+        assert_eq!(world.cgroup_names(), names);
+        for pid in leftovers {
+            if let Some(stat) = identity::stat(pid) {
+                super::signal::send(stat.process, &[rustix::process::Signal::KILL]);
+            }
+        }
+        while !world.cgroup_names().is_empty() {
+            await_event(world.children.watch_fd(), PollFlags::IN);
+            world.children.watched(Instant::now()).unwrap();
+        }
+    }
+}
+
+alone! {
+    fn without_its_cgroup_a_worker_runs_all_the_same(world) {
+        let Some(cgroups) = world.cgroups.clone() else { return };
+        fs::write(cgroups.join("cgroup.max.descendants"), "0").unwrap();
+        assert_eq!(world.run(&world.order(1, &["true"])).0, ExitStatus::Code(0));
+        fs::write(cgroups.join("cgroup.max.descendants"), "max").unwrap();
+        // One of threads takes no process.
+        let thread = cgroups.join("thread");
+        fs::create_dir(&thread).unwrap();
+        fs::write(thread.join("cgroup.type"), "threaded").unwrap();
+        assert_eq!(world.run(&world.order(2, &["true"])).0, ExitStatus::Code(0));
+        fs::remove_dir(thread).unwrap();
+        assert_eq!(world.cgroup_names(), [""; 0]);
+    }
+}
+
+alone! {
+    /// `cargo test --release -p roostd --lib -- --ignored --nocapture the_cost` prints what a cgroup costs per worker.
+    #[ignore = "a measurement"]
+    fn the_cost_of_a_cgroup(world) {
+        const ROUNDS: u64 = 500;
+        if world.cgroups.is_none() {
+            return;
+        }
+        let mut other = World::children(&world.dir, None);
+        // With and without in turn, so that a busy machine is busy for both.
+        let mut times: [Vec<(Duration, Duration)>; 2] = Default::default();
+        for number in 0..2 * ROUNDS {
+            let order = world.order(number, &["true"]);
+            let begun = Instant::now();
+            world.children.spawn(&order);
+            let started = begun.elapsed();
+            assert!(matches!(world.next_report(), ToBroker::Spawned { .. }));
+            world.exited(number);
+            times[usize::from(number % 2 == 1)].push((started, begun.elapsed()));
+            world.children.forget(order.incarnation);
+            std::mem::swap(&mut world.children, &mut other);
+        }
+        let median = |times: &[(Duration, Duration)], of: fn(&(Duration, Duration)) -> Duration| {
+            let mut sorted: Vec<Duration> = times.iter().map(of).collect();
+            sorted.sort();
+            sorted[sorted.len() / 2]
+        };
+        let [with, without] = times;
+        for (what, of) in [("start", (|times| times.0) as fn(&(Duration, Duration)) -> Duration), ("start to end", |times| times.1)] {
+            let (with, without) = (median(&with, of), median(&without, of));
+            let ratio = with.as_secs_f64() / without.as_secs_f64();
+            println!("{what}: with a cgroup {with:?}, without {without:?}, ratio {ratio:.2}");
+        }
     }
 }

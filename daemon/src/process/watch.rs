@@ -1,4 +1,5 @@
-//! Tells when processes end that are not ours to wait for: pidfds in an epoll of their own, which is itself one descriptor.
+//! Tells when processes end that are not ours to wait for, and when a cgroup is emptied: in an epoll of their own, which is
+//! itself one descriptor.
 //!
 //! It does not know what such an end means.
 
@@ -9,17 +10,28 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use roost_proto::id::Incarnation;
 use roost_proto::link::ProcessIdentity;
 use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
 
+use super::cgroup::{Cgroup, Events};
 use super::signal::{self, OpenError};
+
+/// What is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Watched {
+    /// Whether the incarnation's cgroup has processes.
+    Cgroup,
+    /// The end of a process.
+    Process(ProcessIdentity),
+}
 
 /// The most processes that are watched for one incarnation at a time: a fork bomb must not use up our descriptors.
 pub const WATCHED_PER_INCARNATION_MAX: usize = 64;
 
-/// The processes under watch.
+/// Processes and cgroups under watch.
 #[derive(Debug)]
 pub struct Watch {
     epoll: OwnedFd,
-    watched: BTreeMap<(Incarnation, ProcessIdentity), (u64, OwnedFd)>,
+    watched: BTreeMap<(Incarnation, Watched), (u64, OwnedFd)>,
     next_key: u64,
 }
 
@@ -37,14 +49,28 @@ impl Watch {
 
     /// Watches a process. Over the limit it is not watched, and that is fine: the limit's worth of others will end too.
     pub fn add(&mut self, incarnation: Incarnation, process: ProcessIdentity) -> Result<(), OpenError> {
-        if self.watched.contains_key(&(incarnation, process)) || self.of(incarnation).count() >= WATCHED_PER_INCARNATION_MAX {
+        let key = (incarnation, Watched::Process(process));
+        if self.watched.contains_key(&key) || self.of(incarnation).count() >= WATCHED_PER_INCARNATION_MAX {
             return Ok(());
         }
-        let descriptor = signal::open(process)?;
+        self.insert(key, signal::open(process)?, epoll::EventFlags::IN)
+    }
+
+    /// Watches a cgroup for the end of its last process. False when it is empty already.
+    pub fn add_cgroup(&mut self, incarnation: Incarnation, cgroup: &Cgroup) -> Result<bool, OpenError> {
+        let key = (incarnation, Watched::Cgroup);
+        // One under watch may have changed since; a new one is armed by the look at it.
+        self.watched.remove(&key);
+        let kernel = |error: io::Error| OpenError::Kernel(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        let Some(events) = Events::open(cgroup).map_err(kernel)?.filter(Events::is_populated) else { return Ok(false) };
+        self.insert(key, events.into(), epoll::EventFlags::PRI)?;
+        Ok(true)
+    }
+
+    fn insert(&mut self, which: (Incarnation, Watched), descriptor: OwnedFd, events: epoll::EventFlags) -> Result<(), OpenError> {
         self.next_key += 1;
-        let data = epoll::EventData::new_u64(self.next_key);
-        epoll::add(&self.epoll, &descriptor, data, epoll::EventFlags::IN).map_err(OpenError::Kernel)?;
-        self.watched.insert((incarnation, process), (self.next_key, descriptor));
+        epoll::add(&self.epoll, &descriptor, epoll::EventData::new_u64(self.next_key), events).map_err(OpenError::Kernel)?;
+        self.watched.insert(which, (self.next_key, descriptor));
         Ok(())
     }
 
@@ -56,15 +82,15 @@ impl Watch {
         }
     }
 
-    /// Those that have ended since the last call. Each is told once.
-    pub fn ended(&mut self) -> io::Result<Vec<(Incarnation, ProcessIdentity)>> {
+    /// Processes that have ended and cgroups that have changed since the last call. Each is told once.
+    pub fn ended(&mut self) -> io::Result<Vec<(Incarnation, Watched)>> {
         let mut all = Vec::new();
         loop {
             let mut events = Vec::with_capacity(64);
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&now)) {
                 Ok(_) => {}
-                Err(rustix::io::Errno::INTR) => continue,
+                Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
             if events.is_empty() {
@@ -80,8 +106,8 @@ impl Watch {
         }
     }
 
-    fn of(&self, incarnation: Incarnation) -> impl Iterator<Item = &(Incarnation, ProcessIdentity)> {
-        let first = (incarnation, ProcessIdentity { pid: 0, start_ticks: 0 });
+    fn of(&self, incarnation: Incarnation) -> impl Iterator<Item = &(Incarnation, Watched)> {
+        let first = (incarnation, Watched::Cgroup);
         self.watched.range(first..).map(|(key, _)| key).take_while(move |(of, _)| *of == incarnation)
     }
 }

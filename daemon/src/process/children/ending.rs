@@ -74,17 +74,28 @@ impl Children {
         for incarnation in std::mem::take(&mut self.unexamined) {
             let Some(child) = self.table.get(&incarnation) else { continue };
             let known = Known { incarnation, main: child.main, tracked: &child.tracked };
-            let left = if child.ours && !orphans.any_of(&known) {
-                Vec::new()
-            } else {
-                processes.get_or_insert_with(|| Processes::read(&self.state_dir)).members(&known)
-            };
+            let is_empty = child.ours && !orphans.any_of(&known) && !self.cgroup(incarnation).is_some_and(|cgroup| cgroup.is_populated());
+            if is_empty {
+                self.examined(incarnation, Vec::new(), now);
+                continue;
+            }
+            let processes = processes.get_or_insert_with(|| Processes::read(&self.state_dir));
+            let left = self.look(processes, incarnation);
+            self.examined_unless_hidden(incarnation, left, now);
+        }
+    }
+
+    /// Where the cgroup still has somebody whom nobody sees, such as one in the last steps of its end, the examination waits.
+    pub(super) fn examined_unless_hidden(&mut self, incarnation: Incarnation, left: Vec<ProcessIdentity>, now: Instant) {
+        if left.is_empty() && self.watch_cgroup(incarnation, now) {
+            self.unexamined.insert(incarnation);
+        } else {
             self.examined(incarnation, left, now);
         }
     }
 
     /// Reports an end, and begins to end what it left behind.
-    pub(super) fn examined(&mut self, incarnation: Incarnation, left: Vec<ProcessIdentity>, now: Instant) {
+    fn examined(&mut self, incarnation: Incarnation, left: Vec<ProcessIdentity>, now: Instant) {
         let Some(child) = self.table.get_mut(&incarnation) else { return };
         let Phase::Ended { status, remains } = &mut child.phase else { return };
         tracing::debug!(%incarnation, ?status, leftovers = left.len(), "ended");
@@ -95,6 +106,7 @@ impl Children {
             if !left.is_empty() {
                 self.reports.push(ToBroker::Emptied { incarnation });
             }
+            self.close_cgroup(incarnation);
             self.drop_forgotten(incarnation);
             return;
         }
@@ -113,6 +125,11 @@ impl Children {
             }
             let processes = Processes::read(&self.state_dir);
             asked.retain(|incarnation, signal| {
+                if *signal == Signal::Kill
+                    && let Some(cgroup) = self.cgroup(*incarnation)
+                {
+                    cgroup.kill();
+                }
                 let members = self.look(&processes, *incarnation);
                 let new: Vec<_> = members.into_iter().filter(|process| sent.insert(*process)).collect();
                 for process in &new {
@@ -137,17 +154,31 @@ impl Children {
         let processes = Processes::read(&self.state_dir);
         for incarnation in due {
             let left = self.look(&processes, incarnation);
-            if left.is_empty() { self.emptied(incarnation) } else { self.press(incarnation, left, now) }
+            let is_empty = left.is_empty() && !self.cgroup(incarnation).is_some_and(|cgroup| cgroup.is_populated());
+            if is_empty { self.emptied(incarnation) } else { self.press(incarnation, left, now) }
         }
     }
 
     /// TERM to those that have not had it, or KILL to all when their time is up.
     fn press(&mut self, incarnation: Incarnation, left: Vec<ProcessIdentity>, now: Instant) {
+        let cgroup = self.cgroup(incarnation);
         let Some(child) = self.table.get_mut(&incarnation) else { return };
         let killed = child.killed;
         let Phase::Ended { remains: Remains::Ending(ending), .. } = &mut child.phase else { return };
         let kill = killed || ending.kill_at <= now;
         ending.look_at = if kill { now + LOOK_AGAIN } else { ending.kill_at };
+        if let Some(cgroup) = &cgroup {
+            if kill {
+                cgroup.kill();
+            }
+            match self.watch.add_cgroup(incarnation, cgroup) {
+                Ok(true) => {}
+                // Emptied between the look and now, as below.
+                Ok(false) if left.is_empty() => ending.look_at = now,
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%incarnation, %error, "cannot watch the cgroup of leftovers"),
+            }
+        }
         for process in &left {
             match self.watch.add(incarnation, *process) {
                 Ok(()) => {}
@@ -164,6 +195,32 @@ impl Children {
         child.tracked = left.into_iter().collect();
     }
 
+    /// Watches the cgroup until it is empty; false when it is.
+    fn watch_cgroup(&mut self, incarnation: Incarnation, now: Instant) -> bool {
+        let Some(cgroup) = self.cgroup(incarnation) else { return false };
+        self.watch.add_cgroup(incarnation, &cgroup).unwrap_or_else(|error| {
+            tracing::warn!(%incarnation, %error, "cannot watch a cgroup now; looking again");
+            self.examine_at = Some(now + LOOK_AGAIN);
+            true
+        })
+    }
+
+    /// Removes the cgroup, now or when those have ended who were left alone in it. What stays is for the next supervisor.
+    pub(super) fn close_cgroup(&mut self, incarnation: Incarnation) {
+        let Some(cgroup) = self.cgroup(incarnation) else { return };
+        if cgroup.remove() {
+            return;
+        }
+        match self.watch.add_cgroup(incarnation, &cgroup) {
+            Ok(true) => {}
+            // Emptied between the two; if not, somebody holds it who is no process.
+            Ok(false) => {
+                cgroup.remove();
+            }
+            Err(error) => tracing::warn!(%incarnation, %error, "a cgroup stays until the next start of the supervisor"),
+        }
+    }
+
     fn emptied(&mut self, incarnation: Incarnation) {
         tracing::debug!(%incarnation, "its leftovers are gone");
         self.reports.push(ToBroker::Emptied { incarnation });
@@ -173,6 +230,7 @@ impl Children {
         {
             *remains = Remains::Nothing;
         }
+        self.close_cgroup(incarnation);
         self.drop_forgotten(incarnation);
     }
 
@@ -184,10 +242,13 @@ impl Children {
 
     /// The living processes of an incarnation, remembered for the next look.
     fn look(&mut self, processes: &Processes, incarnation: Incarnation) -> Vec<ProcessIdentity> {
+        let inside = self.cgroup(incarnation).map(|cgroup| cgroup.members()).unwrap_or_default();
         let Some(child) = self.table.get_mut(&incarnation) else { return Vec::new() };
+        child.tracked.extend(&inside);
         let members = processes.members(&Known { incarnation, main: child.main, tracked: &child.tracked });
-        child.tracked = members.iter().copied().collect();
-        members
+        // The cgroup may have some that were forked after that reading.
+        child.tracked = members.into_iter().chain(inside).collect();
+        child.tracked.iter().copied().collect()
     }
 }
 
