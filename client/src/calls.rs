@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use roost_proto::limits::CONTEXT_BYTES_MAX;
 use roost_proto::message::daemon::{DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply};
 use roost_proto::message::launch::{Launch, Receipt};
-use roost_proto::message::park::{CONTEXT_BYTES_MAX, Park, ParkReply};
+use roost_proto::message::park::{Park, ParkReply};
 use roost_proto::message::result::{ReadResult, ResultReply, Wait, WaitReply};
 use roost_proto::message::session::Identity;
 use roost_proto::message::status::{Status, StatusReply};

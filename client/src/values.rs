@@ -7,12 +7,10 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use roost::proto::bytes::Bytes;
+use roost::proto::limits::BUDGET_MAX;
 use roost::proto::message::launch::{Allowance, Rest};
 
 use crate::failure::Failure;
-
-/// The largest budget: what a JSON number carries exactly.
-pub const BUDGET_MAX: u64 = (1 << 53) - 1;
 
 /// `500ms`, `30s`, `5m`, `2h`, or a number of seconds; in milliseconds.
 pub fn duration(text: &str) -> Result<u64, String> {

@@ -51,13 +51,13 @@ pub struct DaemonFlags {
     #[arg(long, value_name = "DIR", env = "ROOST_STATE_DIR", hide_env_values = true)]
     pub state_dir: Option<OsString>,
     /// Leave after so many seconds without a tree and a client; 0 = never
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = roost_proto::limits::IDLE_EXIT_SECONDS)]
     pub idle_exit: u64,
     /// Most live workers over all trees together [default: no such cap]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cap: Option<u32>,
     /// Most ended workers of closed trees whose results are kept; beyond it the tree that was closed first goes
-    #[arg(long, value_name = "N", default_value_t = roost_core::limits::CLOSED_WORKERS_MAX)]
+    #[arg(long, value_name = "N", default_value_t = roost_proto::limits::CLOSED_WORKERS_MAX)]
     pub keep: usize,
     /// Go to the background; return when it serves, with the line `ready`, or `error: ...`
     #[arg(long)]

@@ -17,6 +17,7 @@ use roost_core::invariants;
 use roost_core::state::IllegalEvent;
 use roost_core::time::Now;
 use roost_proto::id::TreeId;
+use roost_proto::limits::{BATCH_INPUTS_MAX, FAREWELL};
 use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
 use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
@@ -28,11 +29,6 @@ use crate::journal::{Batch, CommitError, Journal};
 use crate::link::{LinkSender, SupervisorGone};
 use crate::outputs::Outputs;
 use crate::session::{ConnectionId, FromSession, Outgoing};
-
-/// The most inputs of one commit.
-const BATCH_MAX: usize = 256;
-/// How long clients may take to read their last answer when the daemon leaves.
-const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Why the loop ended that should not have.
 #[derive(Debug, thiserror::Error)]
@@ -169,7 +165,7 @@ impl Driver {
             let mut turn = Turn::default();
             self.wait(&mut turn, &mut supervisor, &mut sessions).await?;
             // Whatever else has arrived meanwhile shares the commit.
-            for _ in 0..BATCH_MAX {
+            for _ in 0..BATCH_INPUTS_MAX {
                 if let Some(command) = self.backlog.pop_front() {
                     self.step(&mut turn, command)?;
                 } else if let Some(message) = self.deferred.pop_front() {

@@ -3,6 +3,7 @@
 pub mod bytes;
 pub mod frame;
 pub mod id;
+pub mod limits;
 pub mod link;
 pub mod message;
 pub mod outcome;

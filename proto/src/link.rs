@@ -3,15 +3,13 @@
 //! A frame is a little-endian u32 length and that many bytes. Types here carry no serde attribute that bincode cannot decode
 //! (no internal tags, no `skip_serializing_if`): see `docs/adr/0001-foundations.md`.
 
+use crate::limits::LINK_FRAME_BYTES_MAX;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::id::Incarnation;
 
 /// The version of the link. Both ends are one build, so another number is a broken installation.
 pub const LINK_VERSION: u32 = 1;
-
-/// The most bytes of one frame: an `execve` of the largest size that Linux takes, with room.
-pub const LINK_FRAME_BYTES_MAX: usize = 8 << 20;
 
 /// Broker to supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,12 +18,12 @@ mod turn;
 use std::collections::BTreeMap;
 
 use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::limits::{CLOSED_WORKERS_MAX, REATTACH_MS, RETENTION_MS};
 
 use crate::calls::Calls;
 use crate::command::Command;
 use crate::effect::Effect;
 use crate::event::Record;
-use crate::limits::{CLOSED_WORKERS_MAX, REATTACH_MS, RETENTION_MS};
 use crate::schedule::{self, Rules};
 use crate::state::{IllegalEvent, State};
 use crate::step::{Step, tree_of};

@@ -3,7 +3,7 @@
 use roost_proto::id::{Epoch, TreeId};
 use roost_proto::rpc::ErrorKind;
 
-use crate::limits;
+use roost_proto::limits;
 
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,9 +4,9 @@
 //! look-ups: the indexes of the tree are kept by `state/seat.rs`.
 
 use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::limits::{EARLY_WAKE_DWELL_MS, WAKE_BYPASS};
 
 use crate::event::Grant;
-use crate::limits::{EARLY_WAKE_DWELL_MS, WAKE_BYPASS};
 use crate::state::State;
 use crate::state::tree::{Lane, Tree};
 use crate::state::worker::{Phase, Worker};

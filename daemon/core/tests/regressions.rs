@@ -4,11 +4,11 @@ use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Task};
 use roost_core::effect::{Effect, Reply, Wake};
 use roost_core::event::{Context, Digest, InterruptScope, Settings};
-use roost_core::limits::{PARK_DECLINE_MS_MAX, START_RETRY_MS};
 use roost_core::state::State;
 use roost_core::state::worker::Phase;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, Incarnation, Token, TreeId};
+use roost_proto::limits::{PARK_DECLINE_MS_MAX, START_RETRY_MS};
 use roost_proto::link::{ExitStatus, ProcessIdentity, Signal};
 
 const TREE: TreeId = TreeId(7);

@@ -4,14 +4,12 @@
 use roost_core::command::{CallId, Caller, Command};
 use roost_core::effect::{Effect, Reply, Spawn};
 use roost_core::state::worker::Phase;
+use roost_proto::limits::NO_SPACE_RETRY;
 use tokio::sync::mpsc;
-use tokio::time::{Duration, Instant, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::{Driver, DriverError, Due, Turn};
 use crate::session::FromSession;
-
-/// How long something that found no space waits before it is tried again.
-pub(super) const NO_SPACE_RETRY: Duration = Duration::from_secs(1);
 
 impl Driver {
     /// Waits for a while with this turn, which does not fit on the disk.

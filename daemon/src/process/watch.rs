@@ -7,13 +7,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use roost_proto::id::Incarnation;
+use roost_proto::limits::WATCHED_PER_INCARNATION_MAX;
 use roost_proto::link::ProcessIdentity;
 use rustix::event::{Timespec, epoll};
 
 use super::signal::{self, OpenError};
-
-/// The most processes that are watched for one incarnation at a time: a fork bomb must not use up our descriptors.
-pub const WATCHED_PER_INCARNATION_MAX: usize = 64;
 
 /// The processes under watch.
 #[derive(Debug)]

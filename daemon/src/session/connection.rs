@@ -3,29 +3,28 @@
 //! What the methods mean stands in `translate`; what is answered goes through `output`, which is served whenever this half waits.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
 use roost_core::command::{CallId, Command};
-use roost_proto::frame::{LINE_BYTES_MAX, LineTooLong};
+use roost_proto::frame::LineTooLong;
+use roost_proto::limits::{
+    CALLS_PER_CONNECTION_MAX, CWD_WITHIN, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINE_BYTES_MAX, LINES_BYTES_MAX, OUTGOING_MAX,
+    RESULTS_PER_CONNECTION_MAX,
+};
 use roost_proto::message::Request;
 use roost_proto::message::launch::Launch;
 use roost_proto::rpc::{Call, ErrorKind, ErrorObject};
-use tokio::io::Interest;
-use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::envelope::read_call;
+use super::hang_up::HangUp;
 use super::intake::{Intake, Read, Store};
 use super::output::{Close, Output, Weight};
-use super::{
-    Bounds, CALLS_PER_CONNECTION_MAX, CWD_WITHIN, ConnectionId, FromSession, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINES_BYTES_MAX,
-    OUTGOING_MAX, RESULTS_PER_CONNECTION_MAX, call_of, line, peer, translate,
-};
+use super::{Bounds, ConnectionId, FromSession, call_of, line, peer, translate};
 
 /// What a connection shares with the door.
 pub(super) struct Place {
@@ -277,24 +276,4 @@ fn weight(asked: &FromSession) -> Weight {
     // Three decide as whom the next call is made. A status is large: a peer that reads none has one on its way, not hundreds.
     let first = matches!(command, Command::Hello { .. } | Command::Open { .. } | Command::Attach { .. } | Command::Status { .. });
     if first { Weight::First } else { Weight::Small }
-}
-
-/// Tells a peer that is gone from one that only writes no more (`printf ... | socat - UNIX:...`): both end the input, but only the
-/// former hangs up, and only its calls are abandoned at once.
-struct HangUp(UnixStream);
-
-impl HangUp {
-    /// Watched on a descriptor of its own, so that its readiness can be cleared without confusing whoever writes.
-    fn of(stream: &Stream) -> io::Result<Self> {
-        UnixStream::from_std(stream.as_fd().try_clone_to_owned()?.into()).map(Self)
-    }
-
-    async fn happens(&self) -> io::Result<()> {
-        while !self.0.ready(Interest::WRITABLE).await?.is_write_closed() {
-            // Room to write is no news. Told that there is none, tokio waits for the next event; the end of a peer is one.
-            let cleared = self.0.try_io(Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
-            debug_assert!(cleared.is_err(), "the closure says so");
-        }
-        Ok(())
-    }
 }

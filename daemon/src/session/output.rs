@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
 use roost_core::command::{CallId, Caller};
+use roost_proto::limits::OUTPUT_BYTES_MAX;
 use roost_proto::rpc::ErrorObject;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, error};
 
+use super::Outgoing;
 use super::envelope::{answer_line, error_line, progress_line};
-use super::{OUTPUT_BYTES_MAX, Outgoing};
 
 /// Why a connection ends.
 #[derive(Debug, thiserror::Error)]

@@ -6,9 +6,10 @@
 use roost_core::command::{self, CallId, Caller, Claim, Command};
 use roost_core::event::{self, Context, Digest};
 use roost_proto::id::{Token, TreeId};
+use roost_proto::limits::{CONTEXT_BYTES_MAX, NAMES_PER_CALL_MAX};
 use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
 use roost_proto::message::launch::Launch;
-use roost_proto::message::park::{CONTEXT_BYTES_MAX, Park};
+use roost_proto::message::park::Park;
 use roost_proto::message::result::{ReadResult, Wait};
 use roost_proto::message::session::Hello;
 use roost_proto::message::status::Status;
@@ -33,9 +34,6 @@ pub use answers::{Answer, Files, Outputs, progress, refusal, reply, wake};
 
 /// The oldest protocol version that this build speaks.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
-
-/// Most names of one call.
-const NAMES_MAX: usize = 10_000;
 
 /// The method of this name, if there is one: what is logged of a name that a peer has made up is nothing.
 pub fn known(method: &str) -> Option<&'static str> {
@@ -226,10 +224,10 @@ fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> R
 
 /// A list of names is kept as long as its call waits, and in the journal after it.
 fn not_many(names: &[String]) -> Result<(), ErrorObject> {
-    if names.len() <= NAMES_MAX {
+    if names.len() <= NAMES_PER_CALL_MAX {
         return Ok(());
     }
-    let message = format!("{} names in one call, and the limit is {NAMES_MAX}", names.len());
+    let message = format!("{} names in one call, and the limit is {NAMES_PER_CALL_MAX}", names.len());
     Err(ErrorObject::new(ErrorKind::Limit, message, Some("split them into several calls, or name none to wait for all".into())))
 }
 
@@ -301,8 +299,8 @@ mod tests {
     fn lists_of_names_are_bounded() {
         for (method, rest) in [("wait", r#""request_id":"r","#), ("stop", "")] {
             let of = |names: usize| asked(method, &format!(r#"{{{rest}"names":[{}]}}"#, vec!["\"a\""; names].join(",")));
-            assert!(of(NAMES_MAX).is_ok());
-            assert!(of(NAMES_MAX + 1).is_err_and(|error| error.data.kind == ErrorKind::Limit), "{method}");
+            assert!(of(NAMES_PER_CALL_MAX).is_ok());
+            assert!(of(NAMES_PER_CALL_MAX + 1).is_err_and(|error| error.data.kind == ErrorKind::Limit), "{method}");
         }
     }
 

@@ -4,9 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
 
-/// The most bytes of a context that is sent; a larger one must be kept by the worker and named here by a path.
-pub const CONTEXT_BYTES_MAX: usize = 1 << 20;
-
 /// Saves the caller's context. Once answered, the process must exit; the same argv is started again when there is something
 /// to wake for: a child's completion, or no active descendant any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Token, TreeId};
+use crate::limits;
 
 /// Opens a tree, or attaches to the open one of the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +75,7 @@ impl Default for Settings {
             blocked_wait: BlockedWait::Lend,
             leftovers: Leftovers::End,
             on_parent_failure: OnParentFailure::Stop,
-            stop_grace_ms: 5_000,
+            stop_grace_ms: limits::STOP_GRACE_MS,
             depth_max: 4_096,
             interrupt_scope: InterruptScope::All,
             group_caps: BTreeMap::new(),

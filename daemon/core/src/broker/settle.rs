@@ -1,6 +1,7 @@
 //! The end of a turn: waiting calls and the scheduler run in turn until nothing moves.
 
 use roost_proto::id::TreeId;
+use roost_proto::limits::PARK_DEADLINE_MS;
 
 use super::turn::{Turn, answered};
 use crate::answer;
@@ -8,7 +9,6 @@ use crate::calls::{Over, Pending, Want};
 use crate::effect::Effect;
 use crate::event::{Event, Grant, Owner};
 use crate::lifecycle::{connect, deliver};
-use crate::limits::PARK_DEADLINE_MS;
 use crate::rejection::Rejection;
 use crate::schedule::{self, Decision};
 use crate::state::worker::Phase;

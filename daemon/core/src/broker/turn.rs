@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use roost_proto::id::TreeId;
+use roost_proto::limits::REATTACH_MS;
 
 use super::Presence;
 use crate::calls::{Calls, Pending, Want};
@@ -10,7 +11,6 @@ use crate::command::{CallId, Command};
 use crate::effect::Reply;
 use crate::event::{Event, Owner};
 use crate::lifecycle::{authority, connect, deliver, launch, open, park, process, stop, timers, wait};
-use crate::limits::REATTACH_MS;
 use crate::rejection::Rejection;
 use crate::schedule::{self, Rules};
 use crate::state::tree::Tree;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
+use roost_proto::limits::{BUDGET_MAX, LABEL_BYTES_MAX, TASKS_PER_LAUNCH_MAX};
 
 use crate::command::{Allowance, Caller, Launch, Task};
 use crate::effect::Placed;
 use crate::event::{AcceptedTask, Event, JobAccepted, Owner};
 use crate::lifecycle::authority;
-use crate::limits::{BUDGET_MAX, LABEL_BYTES_MAX, TASKS_PER_LAUNCH_MAX};
 use crate::rejection::Rejection;
 use crate::state::budget::Ledger;
 use crate::state::tree::Tree;

@@ -1,13 +1,13 @@
 //! Trees: opening, attaching, cap, pause, closing, forgetting.
 
 use roost_proto::id::TreeId;
+use roost_proto::limits;
 
 use crate::command::{CallId, Caller, Open};
 use crate::effect::{Effect, Reply};
 use crate::event::{Event, Settings, TreeOpened};
 use crate::lifecycle::bounds::{label, range};
 use crate::lifecycle::{authority, close_out};
-use crate::limits;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::tree::Tree;
@@ -132,7 +132,7 @@ fn check(settings: &Settings) -> Result<(), Rejection> {
     range("the cap", settings.cap, 1, limits::CAP_MAX)?;
     range("the budget", settings.budget, 0, limits::BUDGET_MAX)?;
     range("the depth", settings.depth_max, 1, limits::DEPTH_MAX)?;
-    range("the stop grace in milliseconds", settings.stop_grace_ms, 0, 3_600_000)?;
+    range("the stop grace in milliseconds", settings.stop_grace_ms, 0, limits::STOP_GRACE_MS_MAX)?;
     if settings.group_caps.len() > limits::GROUPS_MAX {
         return Err(Rejection::Limit { what: "groups with a cap", limit: limits::GROUPS_MAX });
     }

@@ -2,13 +2,13 @@
 //! worker that was asked to.
 
 use roost_proto::id::Incarnation;
+use roost_proto::limits::PARK_DECLINE_MS_MAX;
 use roost_proto::link::Signal;
 
 use crate::command::{CallId, Caller};
 use crate::effect::{Effect, Reply};
 use crate::event::{Context, Event};
 use crate::lifecycle::authority;
-use crate::limits::PARK_DECLINE_MS_MAX;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::{Phase, Worker};

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use roost_proto::id::Incarnation;
+use roost_proto::limits::{START_RETRIES, START_RETRY_MS};
 use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity, Signal};
 use roost_proto::outcome::{Failure, Outcome};
 
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::lifecycle::close_out;
-use crate::limits::{START_RETRIES, START_RETRY_MS};
 use crate::state::State;
 use crate::state::worker::{Phase, Starting, Worker};
 use crate::step::Step;

@@ -1,12 +1,12 @@
 //! What is due: further tries of a start, the KILL after the grace, parks that were not answered, wall times.
 
 use roost_proto::id::{Epoch, WorkerId};
+use roost_proto::limits::PARK_AGAIN_MS;
 use roost_proto::link::Signal;
 
 use crate::effect::Effect;
 use crate::event::{Event, StopCause};
 use crate::lifecycle::close_out;
-use crate::limits::PARK_AGAIN_MS;
 use crate::state::worker::{Phase, Starting};
 use crate::step::Step;
 use crate::time::Mono;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use roost_proto::id::{Epoch, TreeId, WorkerId};
+use roost_proto::limits::WAITS_REMEMBERED_MAX;
 use roost_proto::link::ExitStatus;
 use roost_proto::outcome::{Failure, Outcome};
 
 use crate::event::{Event, Grant, Owner, Record, StopCause};
-use crate::limits::SETTLE_TO_EXIT_MS;
 use crate::state::State;
 use crate::state::budget::Ledger;
 use crate::state::outbox::Outbox;
@@ -15,9 +15,7 @@ use crate::state::seat::Standing;
 use crate::state::tree::Tree;
 use crate::state::worker::{Answered, Phase, Starting, Stop, Worker};
 use crate::time::Now;
-
-/// How many answered waits of one lead are remembered.
-const ANSWERED_MAX: usize = 8;
+use roost_proto::limits::SETTLE_TO_EXIT_MS;
 
 /// An event that cannot have happened in this state: a damaged journal, or a fault of ours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -228,7 +226,7 @@ impl State {
             outbox.take(*worker);
         }
         if let Some(request) = request {
-            if answered.len() == ANSWERED_MAX {
+            if answered.len() == WAITS_REMEMBERED_MAX {
                 answered.pop_front();
             }
             answered.push_back((request.to_owned(), workers.to_vec()));

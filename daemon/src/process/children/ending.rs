@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use roost_proto::id::Incarnation;
+use roost_proto::limits::{KILL_ROUNDS_MAX, LEFTOVERS_GRACE};
 use roost_proto::link::{ProcessIdentity, Signal, ToBroker};
 use rustix::process::Signal as Os;
 
@@ -14,17 +15,11 @@ use super::super::signal::{OpenError, send};
 use super::Children;
 use super::table::{Ending, Phase, Remains, listed};
 
-/// How long leftovers have between TERM and KILL (contract section 3).
-pub const LEFTOVERS_TERM: Duration = Duration::from_secs(1);
-
 /// When to look again at what did not end after KILL, or could not be watched.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// When to look again at an orphan that is exiting, or in an `execve` that takes long: of that no signal tells.
 const SETTLE: Duration = Duration::from_millis(10);
-
-/// How often one KILL chases processes that are forked meanwhile, before the loop gets its turn.
-const KILL_ROUNDS_MAX: usize = 64;
 
 const TERM: &[Os] = &[Os::TERM, Os::CONT];
 const KILL: &[Os] = &[Os::KILL];
@@ -98,7 +93,7 @@ impl Children {
             self.drop_forgotten(incarnation);
             return;
         }
-        let kill_at = if child.killed { now } else { now + LEFTOVERS_TERM };
+        let kill_at = if child.killed { now } else { now + LEFTOVERS_GRACE };
         *remains = Remains::Ending(Ending { kill_at, look_at: kill_at, told: BTreeSet::new() });
         self.press(incarnation, left, now);
     }

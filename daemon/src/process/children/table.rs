@@ -7,10 +7,8 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use roost_proto::id::Incarnation;
+use roost_proto::limits::LEFTOVERS_LISTED_MAX;
 use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity};
-
-/// The most leftovers that a report lists; all of them are ended nevertheless.
-const LISTED_MAX: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Child {
@@ -62,7 +60,7 @@ pub(super) struct Ending {
 
 /// The pids that a report names.
 pub(super) fn listed<'a>(processes: impl IntoIterator<Item = &'a ProcessIdentity>) -> Vec<u32> {
-    processes.into_iter().take(LISTED_MAX).map(|process| process.pid).collect()
+    processes.into_iter().take(LEFTOVERS_LISTED_MAX).map(|process| process.pid).collect()
 }
 
 impl Child {

@@ -12,6 +12,7 @@ use roost_core::event::Digest;
 use roost_core::rejection::Rejection;
 use roost_proto::bytes::Bytes;
 use roost_proto::id::Token;
+use roost_proto::limits::{ARGUMENT_BYTES_MAX, EXEC_BYTES_MAX, TASKS_LOOKED_AT_MAX};
 use roost_proto::message::launch::{Allowance, Launch, Rest, Submitter, Task};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::fs::{Access, access};
@@ -21,14 +22,8 @@ use sha2::{Digest as _, Sha256};
 use super::{random, refusal, shortened};
 use crate::session::{FromSession, Payload, TaskPayload};
 
-/// Linux takes no longer argument and no longer `NAME=value`: its limit of 128 KiB counts the NUL at the end.
-const ARGUMENT_BYTES_MAX: usize = 131_071;
-/// Linux never takes more arguments and environment than this, whatever the stack limit.
-const EXEC_BYTES_MAX: usize = 6 << 20;
 /// What Linux counts for each of them besides its bytes: the NUL and a pointer.
 const EXEC_BYTES_EACH: usize = 1 + size_of::<usize>();
-/// Of more tasks than this none is looked at. The core takes fewer, and has the words for it.
-const TASKS_LOOKED_AT_MAX: usize = 64;
 /// Variables that Roost sets itself.
 const OWN_VARIABLES: &[u8] = b"ROOST_";
 

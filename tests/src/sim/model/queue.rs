@@ -1,8 +1,8 @@
 //! The queue in the second book-keeping: places, and who was passed over.
 
 use roost_core::effect::Placed;
-use roost_core::limits::WAKE_BYPASS;
 use roost_proto::id::WorkerId;
+use roost_proto::limits::WAKE_BYPASS;
 
 use super::super::Checked;
 use super::Model;
