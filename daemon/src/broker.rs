@@ -29,6 +29,8 @@ pub struct BrokerArgs {
     pub cap: Option<u32>,
     /// Most ended workers of closed trees that are kept.
     pub keep: usize,
+    /// For how long closed trees are kept, in milliseconds; 0 is no end by age.
+    pub retention_ms: u64,
 }
 
 /// Why a broker ended that should not have.

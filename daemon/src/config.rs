@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use roost_proto::duration;
 use roost_proto::paths::{Paths, Surroundings};
 
 /// The first back-off of a broker that keeps dying. The first death costs nothing.
@@ -59,6 +60,9 @@ pub struct DaemonFlags {
     /// Most ended workers of closed trees whose results are kept; beyond it the tree that was closed first goes
     #[arg(long, value_name = "N", default_value_t = roost_proto::limits::CLOSED_WORKERS_MAX)]
     pub keep: usize,
+    /// How long a closed tree's results are kept at most; 0 = no end by age, `--keep` alone decides
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "30d")]
+    pub retention: u64,
     /// Go to the background; return when it serves, with the line `ready`, or `error: ...`
     #[arg(long)]
     pub detach: bool,
@@ -93,6 +97,9 @@ pub struct BrokerFlags {
     /// Most ended workers of closed trees that are kept.
     #[arg(long)]
     pub keep: usize,
+    /// How long a closed tree is kept.
+    #[arg(long, value_parser = duration::parse)]
+    pub retention: u64,
     /// Whether neither path was asked for.
     #[arg(long)]
     pub is_default: bool,
@@ -110,6 +117,7 @@ impl BrokerFlags {
         arguments.extend(["--state-dir".into(), paths.state_dir.clone().into()]);
         arguments.extend(["--idle-exit".into(), flags.idle_exit.to_string().into()]);
         arguments.extend(["--keep".into(), flags.keep.to_string().into()]);
+        arguments.extend(["--retention".into(), format!("{}ms", flags.retention).into()]);
         if let Some(cap) = flags.cap {
             arguments.extend(["--cap".into(), cap.to_string().into()]);
         }
@@ -144,6 +152,7 @@ impl DaemonFlags {
         }
         arguments.extend(["--idle-exit".into(), self.idle_exit.to_string().into()]);
         arguments.extend(["--keep".into(), self.keep.to_string().into()]);
+        arguments.extend(["--retention".into(), format!("{}ms", self.retention).into()]);
         if let Some(cap) = self.cap {
             arguments.extend(["--cap".into(), cap.to_string().into()]);
         }
@@ -189,11 +198,19 @@ mod tests {
     fn a_broker_reads_the_arguments_that_the_supervisor_writes() {
         let paths = Paths { socket: "/s".into(), state_dir: "/d".into(), is_default: true };
         for cap in [None, Some(3)] {
-            let daemon = DaemonFlags { socket: None, state_dir: None, idle_exit: 7, cap, keep: 9, detach: false, detached: false };
+            let daemon =
+                DaemonFlags { socket: None, state_dir: None, idle_exit: 7, cap, keep: 9, retention: 8, detach: false, detached: false };
             let words = std::iter::once("roostd".into()).chain(BrokerFlags::arguments(&paths, &daemon));
             let Some(Role::Broker(flags)) = Cli::try_parse_from(words).unwrap().role else { panic!("no broker") };
-            assert_eq!((flags.paths(), flags.idle_exit, flags.cap, flags.keep), (paths.clone(), 7, cap, 9));
+            assert_eq!((flags.paths(), flags.idle_exit, flags.cap, flags.keep, flags.retention), (paths.clone(), 7, cap, 9, 8));
         }
+    }
+
+    #[test]
+    fn closed_trees_are_kept_for_as_long_as_the_limits_say() {
+        assert_eq!(Cli::try_parse_from(["roostd"]).unwrap().daemon.retention, roost_proto::limits::RETENTION_MS);
+        assert_eq!(Cli::try_parse_from(["roostd", "--retention", "0"]).unwrap().daemon.retention, 0);
+        assert!(Cli::try_parse_from(["roostd", "--retention", "soon"]).is_err());
     }
 
     #[test]

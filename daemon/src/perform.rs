@@ -78,9 +78,9 @@ impl Driver {
             },
             Effect::Signal { incarnation, signal } => ToSupervisor::Signal { incarnation, signal },
             Effect::Forget { incarnation } => ToSupervisor::Forget { incarnation },
-            Effect::Adopt { incarnation, process, end_leftovers } => {
+            Effect::Adopt { incarnation, process, leftovers_grace_ms } => {
                 let stdout_path = bytes_of(&self.outputs.stdout(incarnation));
-                ToSupervisor::Adopt { incarnation, process, stdout_path, end_leftovers }
+                ToSupervisor::Adopt { incarnation, process, stdout_path, leftovers_grace_ms }
             }
             // Only workers that speak the protocol can be asked or told anything while they run; plain commands never are.
             Effect::Deliver { incarnation, .. } | Effect::AskPark { incarnation } | Effect::ParkOk { incarnation } => {
@@ -147,7 +147,7 @@ impl Driver {
             stdin,
             stdout_path: bytes_of(&self.outputs.stdout(incarnation)),
             stderr_path: bytes_of(&self.outputs.stderr(incarnation)),
-            end_leftovers: spawn.end_leftovers,
+            leftovers_grace_ms: spawn.leftovers_grace_ms,
         })
     }
 

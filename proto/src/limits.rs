@@ -110,6 +110,8 @@ pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 pub const CONTEXT_BYTES_MAX: usize = 1 << 20;
 /// Admissions that may pass over a ready final wake (contract section 3).
 pub const WAKE_BYPASS: u64 = 32;
+/// The most that a tree may set for it: no parent starves.
+pub const WAKE_BYPASS_MAX: u64 = 1_000_000;
 /// How long a slot must have been to spare, in milliseconds, before an early wake takes it (contract section 3).
 pub const EARLY_WAKE_DWELL_MS: u64 = 250;
 /// How long a worker may take to answer a park request, in milliseconds.
@@ -129,8 +131,10 @@ pub const REATTACH_MS: u64 = 10_000;
 pub const STOP_GRACE_MS: u64 = 5_000;
 /// The longest such time.
 pub const STOP_GRACE_MS_MAX: u64 = 3_600_000;
-/// The same for what a main process leaves behind (contract section 3).
-pub const LEFTOVERS_GRACE: Duration = Duration::from_secs(1);
+/// The longest of the other times that a tree may set, in milliseconds: a day.
+pub const TIMING_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
+/// The same for what a main process leaves behind, in milliseconds (contract section 3).
+pub const LEFTOVERS_GRACE_MS: u64 = 1_000;
 /// The most leftovers that a report lists; all of them are ended nevertheless.
 pub const LEFTOVERS_LISTED_MAX: usize = 256;
 /// The most processes that are watched for one incarnation at a time: a fork bomb must not use up our descriptors.
@@ -139,6 +143,8 @@ pub const WATCHED_PER_INCARNATION_MAX: usize = 64;
 pub const KILL_ROUNDS_MAX: usize = 64;
 /// Further tries of a start that failed for want of something that may come back, or of a wake.
 pub const START_RETRIES: u32 = 2;
+/// The most that a tree may set.
+pub const START_RETRIES_MAX: u32 = 100;
 /// Pause before the first further try, in milliseconds; the n-th pause is n times as long.
 pub const START_RETRY_MS: u64 = 1_000;
 
@@ -169,7 +175,7 @@ pub const SPACE_LOW_BYTES: u64 = 16 << 20;
 pub const BALLAST_BYTES: u64 = 4 << 20;
 /// How long a start or a commit that found no room waits for the next try.
 pub const NO_SPACE_RETRY: Duration = Duration::from_secs(1);
-/// How long a closed tree stays readable, in milliseconds: 30 days.
+/// How long a closed tree stays readable, in milliseconds: 30 days; 0 is no end by age.
 pub const RETENTION_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// Most ended workers of closed trees that are kept; beyond it the tree that was closed first goes.
 pub const CLOSED_WORKERS_MAX: usize = 200_000;

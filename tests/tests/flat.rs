@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
 use roost_core::effect::Effect;
-use roost_core::event::{Context, Digest, InterruptScope, Settings};
+use roost_core::event::{Context, Digest, InterruptScope, Settings, Timing};
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Incarnation, Token, TreeId};
@@ -41,6 +41,7 @@ impl Bench {
             depth_max: 10,
             interrupt_scope: InterruptScope::All,
             group_caps: Vec::new(),
+            timing: Timing::default(),
         };
         let open = Open { tree, token: Token::new([1; 16]), request_id: tree.to_string(), key: None, ephemeral: false, settings };
         self.ask(|call| Command::Open { call, open: Box::new(open) });

@@ -39,6 +39,9 @@ enum DaemonVerb {
         /// Most ended workers of closed trees whose results are kept [default: 200000]
         #[arg(long, value_name = "N")]
         keep: Option<u64>,
+        /// How long a closed tree's results are kept at most; 0 = no end by age, --keep alone decides [default: 30d]
+        #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+        retention: Option<u64>,
     },
     /// End it; queued and parked work goes on at the next start
     #[command(after_help = "Examples:\n  roost daemon stop\n  roost daemon stop --now")]
@@ -63,12 +66,13 @@ impl DaemonArgs {
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
         let config = setup.config()?.without_identity();
         match self.verb {
-            DaemonVerb::Start { cap, idle_exit, keep } => {
+            DaemonVerb::Start { cap, idle_exit, keep, retention } => {
                 let flag = |name: &str, value: Option<String>| value.map(|value| [name.into(), value.into()]);
                 let flags = [
                     flag("--cap", cap.map(|n| n.to_string())),
                     flag("--idle-exit", idle_exit.map(|n| n.to_string())),
                     flag("--keep", keep.map(|n| n.to_string())),
+                    flag("--retention", retention.map(|ms| format!("{ms}ms"))),
                 ];
                 let daemon_flags = flags.into_iter().flatten().flatten().collect();
                 start(Config { daemon_flags, ..config }, setup.no_start, out)

@@ -67,7 +67,7 @@ impl Broker {
         Self {
             state,
             calls: Calls::default(),
-            rules: Rules { cap_of_all, draining: false, closed_workers_max: CLOSED_WORKERS_MAX },
+            rules: Rules { cap_of_all, draining: false, closed_workers_max: CLOSED_WORKERS_MAX, retention_ms: RETENTION_MS },
             ticked: Mono(0),
             reattach_until: None,
             roots: BTreeMap::new(),
@@ -78,6 +78,13 @@ impl Broker {
     #[must_use]
     pub fn keeping(mut self, closed_workers_max: usize) -> Self {
         self.rules.closed_workers_max = closed_workers_max;
+        self
+    }
+
+    /// The same, keeping closed trees for so many milliseconds; 0 is no end by age.
+    #[must_use]
+    pub fn retaining(mut self, retention_ms: u64) -> Self {
+        self.rules.retention_ms = retention_ms;
         self
     }
 
@@ -101,7 +108,8 @@ impl Broker {
         let after = self.ticked;
         let timers = self.state.timers.range((after + 1, WorkerId(0))..).next().map(|(at, _)| *at);
         let early = self.state.open_trees().filter_map(|tree| schedule::next_early_wake(&self.state, tree)).filter(|at| *at > after);
-        let retention = self.state.closed.first().map(|(closed, _)| *closed + RETENTION_MS).filter(|at| *at > after);
+        let closed = self.state.closed.first().filter(|_| self.rules.retention_ms > 0);
+        let retention = closed.map(|(closed, _)| *closed + self.rules.retention_ms).filter(|at| *at > after);
         let absent = self.roots.values().filter(|root| root.connections == 0).map(|root| root.since + REATTACH_MS).filter(|at| *at > after);
         timers.into_iter().chain(early).chain(retention).chain(absent).chain(self.calls.next_deadline()).chain(self.reattach_until).min()
     }

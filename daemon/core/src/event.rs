@@ -13,7 +13,7 @@ use roost_proto::outcome::Outcome;
 
 use crate::time::{Mono, Now};
 
-pub use parts::{AcceptedTask, Context, Digest, Grant, InterruptScope, JobAccepted, Owner, Settings, StopCause, TreeOpened};
+pub use parts::{AcceptedTask, Context, Digest, Grant, InterruptScope, JobAccepted, Owner, Settings, StopCause, Timing, TreeOpened};
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,8 +112,8 @@ pub enum Event {
     ParkAsked {
         /// Who.
         worker: WorkerId,
-        /// When the request is called off.
-        deadline: Mono,
+        /// When the request is called off; `None` is never.
+        deadline: Option<Mono>,
     },
     /// The request was declined, ran out of time, or something arrived before the context was saved.
     ParkCancelled {

@@ -3,7 +3,7 @@
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
 use roost_core::effect::{Effect, Reply};
-use roost_core::event::{Context, Digest, InterruptScope, Settings};
+use roost_core::event::{Context, Digest, InterruptScope, Settings, Timing};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
@@ -32,6 +32,7 @@ impl Bench {
             depth_max: 10,
             interrupt_scope,
             group_caps: Vec::new(),
+            timing: Timing::default(),
         };
         let open = Open { tree: TREE, token: Token::new([1; 16]), request_id: "o".into(), key: None, ephemeral: false, settings };
         bench.ask(|call| Command::Open { call, open: Box::new(open) });

@@ -4,7 +4,7 @@
 //! checked as far as it can be without the broker's state.
 
 use roost_core::command::{self, CallId, Caller, Claim, Command};
-use roost_core::event::{self, Context, Digest};
+use roost_core::event::{Context, Digest};
 use roost_proto::id::{Token, TreeId};
 use roost_proto::limits::{CONTEXT_BYTES_MAX, NAMES_PER_CALL_MAX};
 use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
@@ -14,9 +14,7 @@ use roost_proto::message::result::{ReadResult, Wait};
 use roost_proto::message::session::Hello;
 use roost_proto::message::status::Status;
 use roost_proto::message::stop::{Interrupt, Stop};
-use roost_proto::message::tree::{
-    Attach, BlockedWait, Cap, Close, InterruptScope, Leftovers, OnParentFailure, Open, Pause, Settings, Watch,
-};
+use roost_proto::message::tree::{Attach, Cap, Close, Open, Pause, Watch};
 use roost_proto::message::{METHODS, PROTOCOL_VERSION, Request};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -29,8 +27,10 @@ use super::{FromSession, Payload};
 
 mod answers;
 mod launch;
+mod settings;
 
 pub use answers::{Answer, Files, Outputs, progress, refusal, reply, wake};
+pub use settings::{settings_in, settings_out};
 
 /// The oldest protocol version that this build speaks.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
@@ -131,54 +131,6 @@ pub fn request(call: CallId, caller: Caller, method: &str, params: Option<&RawVa
         }
         unknown => return Err(unknown_method(unknown)),
     })
-}
-
-/// The settings of a tree as the core keeps them.
-pub fn settings_in(settings: Settings) -> event::Settings {
-    event::Settings {
-        cap: settings.cap,
-        budget: settings.budget,
-        lend_slots: match settings.blocked_wait {
-            BlockedWait::Lend => true,
-            BlockedWait::Refuse => false,
-        },
-        end_leftovers: match settings.leftovers {
-            Leftovers::End => true,
-            Leftovers::Keep => false,
-        },
-        adopt_orphans: match settings.on_parent_failure {
-            OnParentFailure::Adopt => true,
-            OnParentFailure::Stop => false,
-        },
-        stop_grace_ms: settings.stop_grace_ms,
-        depth_max: settings.depth_max,
-        interrupt_scope: match settings.interrupt_scope {
-            InterruptScope::All => event::InterruptScope::All,
-            InterruptScope::Foreground => event::InterruptScope::Foreground,
-            InterruptScope::None => event::InterruptScope::None,
-        },
-        // A map of this kind is in the order of its names.
-        group_caps: settings.group_caps.into_iter().collect(),
-    }
-}
-
-/// And back.
-pub fn settings_out(settings: event::Settings) -> Settings {
-    Settings {
-        cap: settings.cap,
-        budget: settings.budget,
-        blocked_wait: if settings.lend_slots { BlockedWait::Lend } else { BlockedWait::Refuse },
-        leftovers: if settings.end_leftovers { Leftovers::End } else { Leftovers::Keep },
-        on_parent_failure: if settings.adopt_orphans { OnParentFailure::Adopt } else { OnParentFailure::Stop },
-        stop_grace_ms: settings.stop_grace_ms,
-        depth_max: settings.depth_max,
-        interrupt_scope: match settings.interrupt_scope {
-            event::InterruptScope::All => InterruptScope::All,
-            event::InterruptScope::Foreground => InterruptScope::Foreground,
-            event::InterruptScope::None => InterruptScope::None,
-        },
-        group_caps: settings.group_caps.into_iter().collect(),
-    }
 }
 
 /// The digest of a saved context: the first half of its SHA-256.
@@ -301,26 +253,6 @@ mod tests {
             let of = |names: usize| asked(method, &format!(r#"{{{rest}"names":[{}]}}"#, vec!["\"a\""; names].join(",")));
             assert!(of(NAMES_PER_CALL_MAX).is_ok());
             assert!(of(NAMES_PER_CALL_MAX + 1).is_err_and(|error| error.data.kind == ErrorKind::Limit), "{method}");
-        }
-    }
-
-    #[test]
-    fn settings_come_back_as_they_went() {
-        let odd = Settings {
-            interrupt_scope: InterruptScope::Foreground,
-            cap: 1,
-            budget: 2,
-            blocked_wait: BlockedWait::Refuse,
-            leftovers: Leftovers::Keep,
-            on_parent_failure: OnParentFailure::Adopt,
-            stop_grace_ms: 3,
-            depth_max: 4,
-            group_caps: [("b".to_owned(), 1), ("a".to_owned(), 2)].into(),
-        };
-        for settings in [odd, Settings::default()] {
-            let kept = settings_in(settings.clone());
-            assert!(kept.group_caps.is_sorted());
-            assert_eq!(settings_out(kept), settings);
         }
     }
 

@@ -65,6 +65,45 @@ pub struct Settings {
     pub interrupt_scope: InterruptScope,
     /// Most live workers per group, for groups that are named here.
     pub group_caps: BTreeMap<String, u32>,
+    /// Times and tries.
+    pub timing: Timing,
+}
+
+/// Times and tries that hold for a whole tree. 0 is off; times are milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// A process that has parked is killed if it has not exited by then; 0 is never.
+    pub settle_to_exit_ms: u64,
+    /// Between TERM and KILL of what a main process leaves behind; 0 is KILL at once.
+    pub leftovers_grace_ms: u64,
+    /// Further tries of a start that failed for want of something that may come back, or of a wake; 0 is none.
+    pub start_retries: u32,
+    /// Pause before the first further try; the n-th is n times as long.
+    pub start_retry_ms: u64,
+    /// How long a slot must have been to spare before an early wake takes it; 0 is at once.
+    pub early_wake_dwell_ms: u64,
+    /// Admissions that may pass over a ready final wake, at least 1.
+    pub wake_bypass: u64,
+    /// A worker that was asked to park and has not answered by then is left alone for a while; 0 is no deadline.
+    pub park_deadline_ms: u64,
+    /// For how long.
+    pub park_again_ms: u64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            settle_to_exit_ms: limits::SETTLE_TO_EXIT_MS,
+            leftovers_grace_ms: limits::LEFTOVERS_GRACE_MS,
+            start_retries: limits::START_RETRIES,
+            start_retry_ms: limits::START_RETRY_MS,
+            early_wake_dwell_ms: limits::EARLY_WAKE_DWELL_MS,
+            wake_bypass: limits::WAKE_BYPASS,
+            park_deadline_ms: limits::PARK_DEADLINE_MS,
+            park_again_ms: limits::PARK_AGAIN_MS,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -79,6 +118,7 @@ impl Default for Settings {
             depth_max: 4_096,
             interrupt_scope: InterruptScope::All,
             group_caps: BTreeMap::new(),
+            timing: Timing::default(),
         }
     }
 }
@@ -97,7 +137,7 @@ pub enum BlockedWait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leftovers {
-    /// They are ended: TERM, then KILL after 1 s; the slot is free when they are gone.
+    /// They are ended: TERM, then KILL after [`Timing::leftovers_grace_ms`]; the slot is free when they are gone.
     End,
     /// They are listed and left alone; the slot is free at once.
     Keep,

@@ -1,7 +1,6 @@
 //! The end of a turn: waiting calls and the scheduler run in turn until nothing moves.
 
 use roost_proto::id::TreeId;
-use roost_proto::limits::PARK_DEADLINE_MS;
 
 use super::turn::{Turn, answered};
 use crate::answer;
@@ -117,7 +116,8 @@ impl Turn<'_, '_> {
             Decision::Lend(worker) => self.step.record(Event::SlotLent { worker }),
             Decision::AskPark(worker) => {
                 let Some(incarnation) = self.step.state.workers.get(&worker).map(|record| record.incarnation()) else { return };
-                let deadline = self.step.now.mono + PARK_DEADLINE_MS;
+                let Some(patience_ms) = self.step.state.timing_of(worker).map(|timing| timing.park_deadline_ms) else { return };
+                let deadline = (patience_ms > 0).then(|| self.step.now.mono + patience_ms);
                 self.step.record(Event::ParkAsked { worker, deadline });
                 self.step.effects.push(Effect::AskPark { incarnation });
             }

@@ -186,7 +186,7 @@ impl Turn<'_, '_> {
         let due = |tree: &&Tree| !tree.victims.is_empty() || schedule::next_early_wake(state, tree).is_some_and(|at| at <= now);
         let due: Vec<TreeId> = state.open_trees().filter(due).map(|tree| tree.id).collect();
         self.step.touched.extend(due);
-        open::forget_old(self.step, self.rules.closed_workers_max);
+        open::forget_old(self.step, *self.rules);
     }
 }
 

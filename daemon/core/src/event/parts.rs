@@ -1,6 +1,7 @@
 //! What events are made of.
 
 use roost_proto::id::{ExecutionId, JobId, Token, TreeId, WorkerId};
+use roost_proto::limits;
 use serde::{Deserialize, Serialize};
 
 /// A tree as it was opened.
@@ -42,6 +43,55 @@ pub struct Settings {
     pub interrupt_scope: InterruptScope,
     /// Groups with a cap, in the order of their names.
     pub group_caps: Vec<(String, u32)>,
+    /// Times and tries; the defaults in journals that are older than it.
+    #[serde(default)]
+    pub timing: Timing,
+}
+
+impl Settings {
+    /// Milliseconds between TERM and KILL of what a main process leaves behind; `None` where that is left alone.
+    pub fn leftovers_grace_ms(&self) -> Option<u64> {
+        self.end_leftovers.then_some(self.timing.leftovers_grace_ms)
+    }
+}
+
+/// Times and tries that hold for a whole tree; see the message of the same name. 0 is off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// How long a process that has parked may take to exit.
+    pub settle_to_exit_ms: u64,
+    /// Milliseconds between TERM and KILL of what a main process leaves behind.
+    pub leftovers_grace_ms: u64,
+    /// Further tries of a start.
+    pub start_retries: u32,
+    /// Pause before the first of them; the n-th is n times as long.
+    pub start_retry_ms: u64,
+    /// How long a slot must have been to spare before an early wake takes it.
+    pub early_wake_dwell_ms: u64,
+    /// Admissions that may pass over a ready final wake.
+    pub wake_bypass: u64,
+    /// How long a worker may take to answer a park request.
+    pub park_deadline_ms: u64,
+    /// How long a worker that did not park in time is left alone.
+    pub park_again_ms: u64,
+}
+
+impl Default for Timing {
+    /// What a tree that was opened before there were such settings was opened with. Whoever changes one of these numbers for new trees
+    /// must leave the old one here: replay depends on it.
+    fn default() -> Self {
+        Self {
+            settle_to_exit_ms: limits::SETTLE_TO_EXIT_MS,
+            leftovers_grace_ms: limits::LEFTOVERS_GRACE_MS,
+            start_retries: limits::START_RETRIES,
+            start_retry_ms: limits::START_RETRY_MS,
+            early_wake_dwell_ms: limits::EARLY_WAKE_DWELL_MS,
+            wake_bypass: limits::WAKE_BYPASS,
+            park_deadline_ms: limits::PARK_DEADLINE_MS,
+            park_again_ms: limits::PARK_AGAIN_MS,
+        }
+    }
 }
 
 /// What an interrupt reaches.

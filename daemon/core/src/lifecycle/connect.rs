@@ -2,9 +2,10 @@
 
 use crate::calls::{Calls, Pending, Want};
 use crate::command::{CallId, Caller, Claim};
-use crate::effect::Reply;
+use crate::effect::{Effect, Reply};
 use crate::rejection::Rejection;
 use crate::state::State;
+use crate::state::worker::Phase;
 use crate::step::{Step, delivery_of};
 
 /// Answers a hello, now or when the supervisor has reported the caller's process.
@@ -34,6 +35,10 @@ fn greet(step: &mut Step<'_>, call: CallId, claim: &Claim, caller: Caller) {
     // What it was told may have gone down with its last connection.
     let open = claim.worker.and_then(|worker| delivery_of(step.state, worker));
     step.effects.extend(open);
+    // So may the request to park, which without a deadline would never be made again.
+    let worker = claim.worker.and_then(|worker| step.state.workers.get(&worker));
+    let asked = worker.filter(|worker| worker.stop.is_none() && matches!(worker.phase, Phase::ParkAsked { .. }));
+    step.effects.extend(asked.map(|worker| Effect::AskPark { incarnation: worker.incarnation() }));
 }
 
 /// Whom a claim stands for; `None` while its process is not known yet. Every mismatch gets the same answer.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use roost_proto::id::Incarnation;
-use roost_proto::limits::{START_RETRIES, START_RETRY_MS};
 use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity, Signal};
 use roost_proto::outcome::{Failure, Outcome};
 
@@ -35,8 +34,9 @@ pub fn spawn_failed(step: &mut Step<'_>, incarnation: Incarnation, reason: Strin
     let Some(worker) = living(step.state, incarnation) else { return };
     let Phase::Starting(Starting { wake, tries, .. }) = worker.phase else { return };
     let (id, stopping) = (worker.id, worker.stop.is_some());
-    if !stopping && (transient || wake.is_some()) && tries < START_RETRIES {
-        let again_at = step.now.mono + START_RETRY_MS * u64::from(tries + 1);
+    let Some(timing) = step.state.timing_of(id) else { return };
+    if !stopping && (transient || wake.is_some()) && tries < timing.start_retries {
+        let again_at = step.now.mono + timing.start_retry_ms * u64::from(tries + 1);
         step.record(Event::StartDeferred { worker: id, again_at, reason });
         return;
     }
@@ -174,7 +174,8 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
 
 fn adopt(state: &State, worker: &Worker) -> Effect {
     let incarnation = worker.incarnation();
-    Effect::Adopt { incarnation, process: worker.process, end_leftovers: ends_leftovers(state, incarnation) }
+    let leftovers_grace_ms = state.trees.get(&worker.tree).and_then(|tree| tree.settings.leftovers_grace_ms());
+    Effect::Adopt { incarnation, process: worker.process, leftovers_grace_ms }
 }
 
 /// The signal of a stop may have been lost with the broker that had decided it, or with the supervisor that was to send it.

@@ -1,7 +1,6 @@
 //! What is due: further tries of a start, the KILL after the grace, parks that were not answered, wall times.
 
 use roost_proto::id::{Epoch, WorkerId};
-use roost_proto::limits::PARK_AGAIN_MS;
 use roost_proto::link::Signal;
 
 use crate::effect::Effect;
@@ -34,7 +33,7 @@ fn fire_worker(step: &mut Step<'_>, id: WorkerId) {
     let incarnation = worker.incarnation();
     let kill = match (&worker.phase, worker.stop) {
         (_, Some(stop)) => worker.has_process() && !stop.killed && stop.kill_at <= now,
-        (Phase::Leaving { kill_at, killed: false }, None) => *kill_at <= now,
+        (Phase::Leaving { kill_at: Some(at), killed: false }, None) => *at <= now,
         _ => false,
     };
     if kill {
@@ -55,9 +54,11 @@ fn fire_worker(step: &mut Step<'_>, id: WorkerId) {
         let epoch = Epoch(worker.epoch.0 + 1);
         step.record(Event::StartRetried { worker: id, epoch });
         step.spawn(id);
-    } else if let Phase::ParkAsked { deadline, .. } = worker.phase
-        && deadline <= now
+    } else if let Phase::ParkAsked { deadline: Some(at), .. } = worker.phase
+        && at <= now
+        && let Some(timing) = step.state.timing_of(id)
     {
-        step.record(Event::ParkCancelled { worker: id, not_before: now + PARK_AGAIN_MS });
+        let not_before = now + timing.park_again_ms;
+        step.record(Event::ParkCancelled { worker: id, not_before });
     }
 }

@@ -7,7 +7,7 @@ use roost_proto::limits::WAITS_REMEMBERED_MAX;
 use roost_proto::link::ExitStatus;
 use roost_proto::outcome::{Failure, Outcome};
 
-use crate::event::{Event, Grant, Owner, Record, StopCause};
+use crate::event::{Context, Event, Grant, Owner, Record, StopCause};
 use crate::state::State;
 use crate::state::budget::Ledger;
 use crate::state::outbox::Outbox;
@@ -15,7 +15,6 @@ use crate::state::seat::Standing;
 use crate::state::tree::Tree;
 use crate::state::worker::{Answered, Phase, Starting, Stop, Worker};
 use crate::time::Now;
-use roost_proto::limits::SETTLE_TO_EXIT_MS;
 
 /// An event that cannot have happened in this state: a damaged journal, or a fault of ours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -102,12 +101,7 @@ impl State {
                 let Phase::ParkAsked { since, .. } = w.phase else { return Err("it was not asked to park") };
                 w.pass(Phase::Waiting { since, not_before: *not_before }, |_, slot| slot)
             }),
-            Event::Parked { worker, context } => self.on_worker(*worker, at, |w| {
-                w.context = Some(*context);
-                w.pass(Phase::Leaving { kill_at: at.mono + SETTLE_TO_EXIT_MS, killed: false }, |phase, _| {
-                    matches!(phase, Phase::Running | Phase::Blocked { .. } | Phase::Waiting { .. } | Phase::ParkAsked { .. })
-                })
-            }),
+            Event::Parked { worker, context } => self.parked(*worker, *context, at),
             Event::MainExited { worker, status } => self.on_worker(*worker, at, |w| {
                 let parked = matches!(w.phase, Phase::Leaving { .. });
                 let speaks = w.can_speak();
@@ -149,6 +143,17 @@ impl State {
         self.grants += 1;
         self.last_grant.insert(tree, self.grants);
         self.on_tree(tree, at, |tree| tree.admissions += 1)
+    }
+
+    fn parked(&mut self, id: WorkerId, context: Context, at: Now) -> Applied {
+        let timing = self.timing_of(id).ok_or("there is no such worker")?;
+        let kill_at = (timing.settle_to_exit_ms > 0).then(|| at.mono + timing.settle_to_exit_ms);
+        self.on_worker(id, at, |w| {
+            w.context = Some(context);
+            w.pass(Phase::Leaving { kill_at, killed: false }, |phase, _| {
+                matches!(phase, Phase::Running | Phase::Blocked { .. } | Phase::Waiting { .. } | Phase::ParkAsked { .. })
+            })
+        })
     }
 
     fn slot_freed(&mut self, id: WorkerId, status: ExitStatus, at: Now) -> Applied {

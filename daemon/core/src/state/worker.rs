@@ -122,13 +122,13 @@ pub enum Phase {
     ParkAsked {
         /// Since when it waits.
         since: Mono,
-        /// When the request is called off.
-        deadline: Mono,
+        /// When the request is called off; `None` is never.
+        deadline: Option<Mono>,
     },
     /// Its context is saved and its park recorded; its process is on the way out.
     Leaving {
-        /// When it is killed if it has not left.
-        kill_at: Mono,
+        /// When it is killed if it has not left; `None` is never.
+        kill_at: Option<Mono>,
         /// That was done.
         killed: bool,
     },
@@ -249,8 +249,8 @@ impl Worker {
     pub fn timers(&self) -> [Option<Mono>; 2] {
         let of_phase = match &self.phase {
             Phase::Starting(starting) => starting.again_at,
-            Phase::ParkAsked { deadline, .. } => Some(*deadline),
-            Phase::Leaving { kill_at, killed: false } => Some(*kill_at),
+            Phase::ParkAsked { deadline, .. } => *deadline,
+            Phase::Leaving { kill_at, killed: false } => *kill_at,
             Phase::Waiting { not_before, .. } => Some(*not_before),
             Phase::Queued
             | Phase::Running

@@ -1,7 +1,7 @@
 //! Every event there is, through the file and back.
 
 use super::*;
-use roost_core::event::{AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Settings, StopCause, TreeOpened};
+use roost_core::event::{AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Settings, StopCause, Timing, TreeOpened};
 use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
@@ -60,6 +60,7 @@ fn opened() -> Event {
             depth_max: 3,
             interrupt_scope: roost_core::event::InterruptScope::Foreground,
             group_caps: vec![("writers".to_owned(), 1), ("ü".to_owned(), 2)],
+            timing: Timing::default(),
         },
     }))
 }
@@ -115,7 +116,7 @@ fn every_event() -> Vec<Event> {
         Event::SlotRetaken { worker },
         Event::Settled { worker, context },
         Event::Resumed { worker },
-        Event::ParkAsked { worker, deadline: Mono(1) },
+        Event::ParkAsked { worker, deadline: Some(Mono(1)) },
         Event::ParkCancelled { worker, not_before: Mono(2) },
         Event::Parked { worker, context },
         Event::KillSent { worker },

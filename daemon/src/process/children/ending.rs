@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use roost_proto::id::Incarnation;
-use roost_proto::limits::{KILL_ROUNDS_MAX, LEFTOVERS_GRACE};
+use roost_proto::limits::KILL_ROUNDS_MAX;
 use roost_proto::link::{ProcessIdentity, Signal, ToBroker};
 use rustix::process::Signal as Os;
 
@@ -84,7 +84,7 @@ impl Children {
         let Phase::Ended { status, remains } = &mut child.phase else { return };
         tracing::debug!(%incarnation, ?status, leftovers = left.len(), "ended");
         self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: listed(&left) });
-        if left.is_empty() || !child.end_leftovers {
+        let Some(grace_ms) = child.leftovers_grace_ms.filter(|_| !left.is_empty()) else {
             *remains = Remains::Nothing;
             self.watch.drop_all(incarnation);
             if !left.is_empty() {
@@ -92,8 +92,8 @@ impl Children {
             }
             self.drop_forgotten(incarnation);
             return;
-        }
-        let kill_at = if child.killed { now } else { now + LEFTOVERS_GRACE };
+        };
+        let kill_at = if child.killed { now } else { now + Duration::from_millis(grace_ms) };
         *remains = Remains::Ending(Ending { kill_at, look_at: kill_at, told: BTreeSet::new() });
         self.press(incarnation, left, now);
     }

@@ -102,7 +102,7 @@ impl World {
             pid: self.pids,
             main: true,
             leftovers: false,
-            end_leftovers: spawn.end_leftovers,
+            end_leftovers: spawn.leftovers_grace_ms.is_some(),
             termed: false,
             closed: false,
             program,
