@@ -1,9 +1,10 @@
 //! The session wing: connections of the public socket in, commands for the driver out, and the answers back.
 //!
-//! It knows messages and who sends them. It knows no state of the broker, no journal and no process, and the only file that
-//! it looks at is a working directory before a launch goes on. Everything of a connection is bounded, by numbers of `limits.rs`.
+//! It knows messages and who sends them. It knows no state of the broker, no journal and no process. What a call says of
+//! the file system is looked at in `look`, before it goes on. Everything of a connection is bounded, by numbers of `limits.rs`.
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ mod connection;
 mod envelope;
 mod hang_up;
 mod intake;
+mod look;
 mod output;
 mod peer;
 #[cfg(test)]
@@ -93,6 +95,8 @@ pub enum Payload {
     Launch(Vec<TaskPayload>),
     /// Of a park: the saved context.
     Context(Vec<u8>),
+    /// Of a park: the file that the worker keeps its context in, as it named it.
+    ContextFile(PathBuf),
 }
 
 /// What a task's process gets.

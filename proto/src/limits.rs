@@ -108,6 +108,10 @@ pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 /// The most bytes of a context that is sent; a larger one must be kept by the worker in a file.
 pub const CONTEXT_BYTES_MAX: usize = 1 << 20;
+/// The most bytes of a context that a worker keeps in a file of its own.
+pub const CONTEXT_FILE_BYTES_MAX: u64 = 1 << 30;
+/// How long the disk may take for such a file, when it is saved and when it is handed over.
+pub const CONTEXT_WITHIN: Duration = Duration::from_secs(120);
 /// Admissions that may pass over a ready final wake (contract section 3).
 pub const WAKE_BYPASS: u64 = 32;
 /// The most that a tree may set for it: no parent starves.

@@ -13,7 +13,7 @@ use roost_proto::outcome::Outcome;
 
 use crate::time::{Mono, Now};
 
-pub use parts::{AcceptedTask, Context, Digest, Grant, InterruptScope, JobAccepted, Owner, Settings, StopCause, Timing, TreeOpened};
+pub use parts::{AcceptedTask, Context, Digest, Grant, InterruptScope, JobAccepted, Owner, Place, Settings, StopCause, Timing, TreeOpened};
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

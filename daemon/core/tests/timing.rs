@@ -6,7 +6,7 @@
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
 use roost_core::effect::{Effect, Reply};
-use roost_core::event::{Context, Digest, Event, InterruptScope, Settings, Timing, TreeOpened};
+use roost_core::event::{Context, Digest, Event, InterruptScope, Place, Settings, Timing, TreeOpened};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::state::worker::Phase;
@@ -17,7 +17,7 @@ use roost_proto::link::{ExitStatus, ProcessIdentity, Signal};
 
 const TREE: TreeId = TreeId(7);
 const ROOT: Caller = Caller::Root(TREE);
-const CONTEXT: Context = Context { digest: Digest(1), bytes: 0 };
+const CONTEXT: Context = Context { digest: Digest(1), bytes: 0, place: Place::Journal };
 
 fn settings(timing: Timing) -> Settings {
     Settings {
@@ -80,7 +80,7 @@ impl Bench {
         };
         let request_id = names.concat();
         let tasks = names.iter().map(task).collect();
-        let launch = Launch { request_id, digest: Digest(0), tasks, foreground: false, attended: false, generation: None };
+        let launch = Launch { request_id, digest: Digest(0), tasks, foreground: false, attended: false, generation: None, unusable: None };
         self.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) })
     }
 

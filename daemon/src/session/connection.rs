@@ -10,8 +10,7 @@ use interprocess::os::unix::uds_local_socket::tokio::Stream;
 use roost_core::command::{CallId, Command};
 use roost_proto::frame::LineTooLong;
 use roost_proto::limits::{
-    CALLS_PER_CONNECTION_MAX, CWD_WITHIN, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINE_BYTES_MAX, LINES_BYTES_MAX, OUTGOING_MAX,
-    RESULTS_PER_CONNECTION_MAX,
+    CALLS_PER_CONNECTION_MAX, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINE_BYTES_MAX, LINES_BYTES_MAX, OUTGOING_MAX, RESULTS_PER_CONNECTION_MAX,
 };
 use roost_proto::message::Request;
 use roost_proto::message::launch::Launch;
@@ -23,6 +22,7 @@ use tracing::debug;
 use super::envelope::read_call;
 use super::hang_up::HangUp;
 use super::intake::{Intake, Read, Store};
+use super::look::{self, Question};
 use super::output::{Close, Output, Weight};
 use super::{Bounds, ConnectionId, FromSession, call_of, line, peer, translate};
 
@@ -152,7 +152,11 @@ impl Connection {
             return Ok(());
         }
         let number = self.next_call();
-        match self.translate(number, call).await? {
+        let asked = match self.translate(number, call).await? {
+            Ok(asked) => self.look(asked).await?,
+            Err(error) => Err(error),
+        };
+        match asked {
             Ok(asked) => {
                 let weight = weight(&asked);
                 if weight == Weight::Large && self.output.large() >= RESULTS_PER_CONNECTION_MAX {
@@ -178,19 +182,21 @@ impl Connection {
         if caller.is_none() || method != Launch::METHOD {
             return Ok(line::understand(number, caller, &method, params.as_deref(), lineage));
         }
-        // A launch is large, and looks at directories, which may lie on a file system that does not answer.
+        // A launch is large.
         let work = tokio::task::spawn_blocking(move || line::understand(number, caller, &method, params.as_deref(), lineage));
-        let done = self.output.meanwhile(&self.stream, timeout(CWD_WITHIN, work)).await?;
-        Ok(match done {
-            Ok(Ok(translated)) => translated,
-            Ok(Err(failed)) => {
-                tracing::error!(error = %failed, "reading a launch failed");
-                Err(ErrorObject::new(ErrorKind::Internal, "reading the launch failed", None))
-            }
-            Err(_) => {
-                let message = format!("a working directory did not answer within {} s", CWD_WITHIN.as_secs());
-                Err(ErrorObject::new(ErrorKind::BadCwd, message, Some("look at its file system, or launch from elsewhere".into())))
-            }
+        let understood = self.output.meanwhile(&self.stream, work).await?;
+        Ok(understood.unwrap_or_else(|failed| Err(unread(&failed))))
+    }
+
+    /// Holds a call against the file system, which may not answer at all.
+    async fn look(&mut self, asked: FromSession) -> Result<Result<FromSession, ErrorObject>, Close> {
+        let Some(question) = Question::of(&asked) else { return Ok(Ok(asked)) };
+        let within = question.within();
+        let work = tokio::task::spawn_blocking(move || question.look());
+        Ok(match self.output.meanwhile(&self.stream, timeout(within, work)).await? {
+            Ok(Ok(found)) => look::answered(asked, Some(found)),
+            Ok(Err(failed)) => Err(unread(&failed)),
+            Err(_) => look::answered(asked, None),
         })
     }
 
@@ -254,6 +260,11 @@ impl Connection {
         self.output.refuse(None, ErrorObject::new(ErrorKind::HelloFirst, "no hello came in time", hint));
         Close::HelloLate
     }
+}
+
+fn unread(failed: &tokio::task::JoinError) -> ErrorObject {
+    tracing::error!(error = %failed, "reading a call failed");
+    ErrorObject::new(ErrorKind::Internal, "reading the call failed", None)
 }
 
 /// What ended a wait for bytes.

@@ -4,7 +4,7 @@
 //! checked as far as it can be without the broker's state.
 
 use roost_core::command::{self, CallId, Caller, Claim, Command};
-use roost_core::event::{Context, Digest};
+use roost_core::event::{Context, Digest, Place};
 use roost_proto::id::{Token, TreeId};
 use roost_proto::limits::{CONTEXT_BYTES_MAX, NAMES_PER_CALL_MAX};
 use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
@@ -30,6 +30,7 @@ mod launch;
 mod settings;
 
 pub use answers::{Answer, Files, Outputs, progress, refusal, reply, wake};
+pub use launch::shown;
 pub use settings::{settings_in, settings_out};
 
 /// The oldest protocol version that this build speaks.
@@ -157,12 +158,24 @@ fn open(call: CallId, open: Open) -> Result<FromSession, ErrorObject> {
 }
 
 fn park(call: CallId, caller: Caller, park: Park) -> Result<FromSession, ErrorObject> {
-    let bytes = park.context.0;
+    let bad = |message: String, hint: &str| Err(ErrorObject::new(ErrorKind::BadValue, message, Some(hint.into())));
+    let bytes = match (park.context, park.context_path) {
+        (Some(context), None) => context.0,
+        (None, Some(path)) => {
+            // What is in it is found before the call goes on.
+            let context = Context { digest: digest_of(&[]), bytes: 0, place: Place::Path };
+            let payload = Payload::ContextFile(path.as_os_str().into());
+            return Ok(FromSession::Command { command: Command::Park { call, caller, context }, payload });
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            return bad("a park has either a context or the path of one".into(), "send `context` or `context_path`");
+        }
+    };
     if bytes.len() > CONTEXT_BYTES_MAX {
         let message = format!("the context must have at most {CONTEXT_BYTES_MAX} bytes, and this one has {}", bytes.len());
-        return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("keep it in a file, and save the file's path".into())));
+        return bad(message, "keep it in a file, and park with `--context-path FILE`");
     }
-    let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64 };
+    let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64, place: Place::Journal };
     Ok(FromSession::Command { command: Command::Park { call, caller, context }, payload: Payload::Context(bytes) })
 }
 

@@ -9,7 +9,12 @@ use crate::bytes::Bytes;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Park {
     /// What the next process finds in the file named by `ROOST_CONTEXT`.
-    pub context: Bytes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Bytes>,
+    /// Instead of it: the absolute path of a file of the worker's own, which `ROOST_CONTEXT` names then. Its length and digest are
+    /// kept; it must be what it was when the worker is woken, and is never removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_path: Option<Bytes>,
 }
 
 /// Answer to [`Park`]: the context is on disk.

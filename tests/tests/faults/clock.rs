@@ -42,8 +42,15 @@ fn launch(name: &str, call: u64, timeout_ms: Option<u64>) -> Command {
         group: None,
         timeout_ms,
     };
-    let launch =
-        Launch { request_id: name.into(), digest: Digest(0), tasks: vec![task], foreground: false, generation: None, attended: false };
+    let launch = Launch {
+        request_id: name.into(),
+        digest: Digest(0),
+        tasks: vec![task],
+        foreground: false,
+        generation: None,
+        attended: false,
+        unusable: None,
+    };
     Command::Launch { call: CallId(call), caller: Caller::Root(TREE), launch: Box::new(launch) }
 }
 

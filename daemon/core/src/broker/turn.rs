@@ -101,7 +101,7 @@ impl Turn<'_, '_> {
             Command::Reconcile { children } => self.reconcile(children),
             Command::Spawned { incarnation, process } => process::spawned(step, incarnation, process),
             Command::SpawnFailed { incarnation, reason, transient } => process::spawn_failed(step, incarnation, reason, transient),
-            Command::ContextCorrupt { incarnation } => process::context_corrupt(step, incarnation),
+            Command::ContextCorrupt { incarnation, reason } => process::context_corrupt(step, incarnation, reason),
             Command::Exited { incarnation, status, leftovers } => process::exited(step, incarnation, status, leftovers),
             Command::Emptied { incarnation } => process::emptied(step, incarnation),
             Command::NeverStarted { incarnation } => process::never_started(step, incarnation),

@@ -186,13 +186,34 @@ pub enum StopCause {
     ParentFailed,
 }
 
-/// A saved context; its bytes lie beside the event in the journal.
+/// A saved context; its bytes, or its path, lie beside the event in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
     /// SHA-256 of the bytes, shortened: what is verified at the wake.
     pub digest: Digest,
     /// How many bytes.
     pub bytes: u64,
+    /// Where they are.
+    #[serde(default, skip_serializing_if = "Place::is_journal")]
+    pub place: Place,
+}
+
+/// Where the bytes of a context are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the journal, beside the event.
+    #[default]
+    Journal,
+    /// In a file of the worker's own, whose path is in the journal in their stead.
+    Path,
+}
+
+impl Place {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    fn is_journal(&self) -> bool {
+        *self == Self::Journal
+    }
 }
 
 /// The first half of a SHA-256; in text 32 hexadecimal digits.

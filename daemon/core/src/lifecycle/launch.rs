@@ -24,6 +24,10 @@ pub fn launch(step: &mut Step<'_>, caller: Caller, launch: &Launch) -> Result<(T
         let reused = || Rejection::RequestIdReused { request_id: launch.request_id.clone() };
         return if same { Ok((tree, owner, *job)) } else { Err(reused()) };
     }
+    // Only now: what was accepted stays accepted, whatever became of the world since.
+    if let Some(rejection) = &launch.unusable {
+        return Err(rejection.clone());
+    }
     authority::may_launch(step.state, caller)?;
     let accepted = check(step.state, tree, owner, launch)?;
     let job = accepted.job;

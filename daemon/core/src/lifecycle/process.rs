@@ -45,9 +45,9 @@ pub fn spawn_failed(step: &mut Step<'_>, incarnation: Incarnation, reason: Strin
 }
 
 /// What it needs to wake with is damaged. A fresh start instead would run its work twice.
-pub fn context_corrupt(step: &mut Step<'_>, incarnation: Incarnation) {
+pub fn context_corrupt(step: &mut Step<'_>, incarnation: Incarnation, reason: String) {
     if living(step.state, incarnation).is_some_and(|worker| matches!(worker.phase, Phase::Starting(_))) {
-        end_start(step, incarnation, Failure::ContextCorrupt);
+        end_start(step, incarnation, Failure::ContextCorrupt { reason });
     }
 }
 

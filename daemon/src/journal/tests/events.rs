@@ -1,7 +1,7 @@
 //! Every event there is, through the file and back.
 
 use super::*;
-use roost_core::event::{AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Settings, StopCause, Timing, TreeOpened};
+use roost_core::event::{AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Place, Settings, StopCause, Timing, TreeOpened};
 use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
@@ -95,7 +95,8 @@ fn outcomes() -> Vec<Outcome> {
         Failure::Crash { signal: 9 },
         Failure::Timeout,
         Failure::Lost,
-        Failure::ContextCorrupt,
+        Failure::ContextCorrupt { reason: String::new() },
+        Failure::ContextCorrupt { reason: "gone".into() },
         Failure::ParentFailed,
     ];
     [Outcome::Completed, Outcome::Stopped].into_iter().chain(failures.into_iter().map(Outcome::Failed)).collect()
@@ -103,7 +104,7 @@ fn outcomes() -> Vec<Outcome> {
 
 fn every_event() -> Vec<Event> {
     let (worker, tree, epoch) = (WorkerId(u64::MAX), TreeId(5), Epoch(u32::MAX));
-    let context = Context { digest: Digest(1), bytes: u64::MAX };
+    let context = Context { digest: Digest(1), bytes: u64::MAX, place: Place::Journal };
     let mut events = vec![
         opened(),
         accepted(),

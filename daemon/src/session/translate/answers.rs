@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_wake_says_why_and_hands_over_in_order() {
-        let context = event::Context { digest: event::Digest(1), bytes: 1 };
+        let context = event::Context { digest: event::Digest(1), bytes: 1, place: event::Place::default() };
         let items = vec![(4, end(Outcome::Completed)), (7, failed())];
         let made = wake(&effect::Wake { settled: false, active_children: 3, context, items }, &Fake(1));
         assert_eq!((made.reason, made.active_children), (WakeReason::Completion, 3));
