@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use roost_proto::limits::CONTEXT_BYTES_MAX;
 use roost_proto::message::daemon::{DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply};
 use roost_proto::message::launch::{Launch, Receipt};
-use roost_proto::message::park::{CONTEXT_BYTES_MAX, Park, ParkReply};
+use roost_proto::message::park::{Park, ParkReply};
 use roost_proto::message::result::{ReadResult, ResultReply, Wait, WaitReply};
 use roost_proto::message::session::Identity;
 use roost_proto::message::status::{Status, StatusReply};
@@ -113,11 +114,14 @@ impl Connection {
 
     /// Saves the context of the calling worker. Once this has returned `Ok` the process must exit.
     pub fn park(&mut self, request: &Park) -> Result<ParkReply, Error> {
-        if request.context.0.len() > CONTEXT_BYTES_MAX {
-            return Err(Error::TooLarge { what: "the context", bytes: request.context.0.len(), limit: CONTEXT_BYTES_MAX });
+        let bytes = request.context.as_ref().map_or(0, |context| context.0.len());
+        if bytes > CONTEXT_BYTES_MAX {
+            return Err(Error::TooLarge { what: "the context", bytes, limit: CONTEXT_BYTES_MAX });
         }
+        // A file is read before it is answered, however large it is.
+        let policy = if request.context_path.is_some() { Policy::WAITS } else { Policy::BRIEF };
         let mut tries = 0;
-        let parked = self.call_with(Policy::BRIEF, || {
+        let parked = self.call_with(policy, || {
             tries += 1;
             request.clone()
         });

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
-use roost_proto::frame::LINE_BYTES_MAX;
+use roost_proto::limits::LINE_BYTES_MAX;
 use roost_proto::message::session::{Hello, Identity, Welcome};
 use roost_proto::message::{PROTOCOL_VERSION, Request};
 use roost_proto::rpc::{Answer, Call, Version};

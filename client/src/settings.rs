@@ -4,6 +4,9 @@ use clap::{Args, ValueEnum};
 use roost::proto::message::tree::{BlockedWait, InterruptScope, Leftovers, OnParentFailure, Settings};
 
 use crate::values;
+use timing::Change;
+
+mod timing;
 
 /// Settings of a new tree.
 #[derive(Debug, Args)]
@@ -36,6 +39,11 @@ pub struct SettingsArgs {
     /// Most live workers of a group; may be repeated
     #[arg(long, value_name = "NAME=N", value_parser = values::group_cap)]
     group_cap: Vec<(String, u32)>,
+    /// A time or a number of tries; may be repeated: settle_to_exit=5s, leftovers_grace=1s, start_retries=2, start_retry=1s,
+    /// early_wake_dwell=250ms, wake_bypass=32, park_deadline=10s, park_again=5s, startup=2m, idle=20m,
+    /// hold=200ms, join_window=100ms, join_hold=30s, join_straggler=15s; 0 = off
+    #[arg(long, value_name = "KEY=VALUE", value_parser = timing::change)]
+    set: Vec<Change>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -85,6 +93,7 @@ impl SettingsArgs {
             ("--interrupt-scope", self.interrupt_scope.is_some()),
             ("--depth", self.depth.is_some()),
             ("--group-cap", !self.group_cap.is_empty()),
+            ("--set", !self.set.is_empty()),
         ]
         .into_iter()
         .find_map(|(flag, given)| given.then_some(flag))
@@ -116,6 +125,7 @@ impl SettingsArgs {
                 Scope::None => InterruptScope::None,
             }),
             group_caps: self.group_cap.iter().cloned().collect(),
+            timing: timing::changed(default.timing, &self.set),
         }
     }
 }

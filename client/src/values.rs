@@ -9,27 +9,11 @@ use std::path::Path;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use roost::proto::bytes::Bytes;
+pub use roost::proto::duration::parse as duration;
+use roost::proto::limits::BUDGET_MAX;
 use roost::proto::message::launch::{Allowance, Rest};
 
 use crate::failure::Failure;
-
-/// The largest budget: what a JSON number carries exactly.
-pub const BUDGET_MAX: u64 = (1 << 53) - 1;
-
-/// `500ms`, `30s`, `5m`, `2h`, or a number of seconds; in milliseconds.
-pub fn duration(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is not a duration: write 500ms, 30s, 5m, 2h, or a whole number of seconds");
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(bad()),
-    };
-    number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or_else(bad)
-}
 
 /// A cap: at least 1.
 pub fn cap(text: &str) -> Result<u32, String> {
@@ -96,16 +80,6 @@ pub fn shell_quoted(word: &OsStr) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations() {
-        for (text, ms) in [("500ms", 500), ("30s", 30_000), ("5m", 300_000), ("2h", 7_200_000), ("7", 7_000), ("0", 0)] {
-            assert_eq!(duration(text), Ok(ms));
-        }
-        for bad in ["", "s", "-1", "1.5s", "1d", "1 s", "99999999999999999999", "18446744073709551615h", "５s"] {
-            assert!(duration(bad).is_err_and(|text| text.contains("500ms, 30s, 5m, 2h")), "{bad}");
-        }
-    }
 
     #[test]
     fn caps_and_budgets() {

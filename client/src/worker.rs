@@ -20,6 +20,7 @@ use std::convert::Infallible;
 use std::env;
 use std::fs;
 use std::io::{self, Read};
+use std::path::Path;
 
 use roost_proto::bytes::Bytes;
 use roost_proto::message::park::{Park, Wake};
@@ -53,6 +54,14 @@ pub fn woken() -> Result<Option<Woken>, Error> {
 
 /// Saves the context and ends this process. It returns only when it could not park; then nothing was saved.
 pub fn park(connection: &mut Connection, context: &[u8]) -> Result<Infallible, Error> {
-    connection.park(&Park { context: Bytes(context.to_vec()) })?;
+    connection.park(&Park { context: Some(Bytes(context.to_vec())), context_path: None })?;
+    std::process::exit(0)
+}
+
+/// The same with a file of the worker's own as its context, of up to 1 GiB: the next process finds its path in `ROOST_CONTEXT`. It must
+/// stay as it is until then; Roost never removes it.
+pub fn park_with_file(connection: &mut Connection, path: &Path) -> Result<Infallible, Error> {
+    let path = std::path::absolute(path).map_err(Error::io(format!("the path {} means nothing", path.display())))?;
+    connection.park(&Park { context: None, context_path: Some(Bytes::from(path.as_os_str())) })?;
     std::process::exit(0)
 }

@@ -5,7 +5,7 @@
 //! and again cannot fill the disk.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use roost_core::command::{CallId, Caller, Claim, Command};
 use roost_core::effect::Effect;
@@ -13,11 +13,7 @@ use roost_core::event::Owner;
 use roost_core::rejection::Rejection;
 use roost_core::state::{State, names};
 use roost_proto::id::TreeId;
-
-/// Lines written in one window; what is over is counted.
-const LINES_MAX: u32 = 200;
-/// How long a window is.
-const WINDOW: Duration = Duration::from_secs(60);
+use roost_proto::limits::{AUDIT_LINES_MAX, AUDIT_WINDOW};
 
 /// The one verb whose answer may come later than its step.
 const HELLO: &str = "hello";
@@ -97,18 +93,18 @@ impl Audit {
     /// Whether one more line may be written; counts it either way.
     fn may_write(&mut self) -> bool {
         let now = Instant::now();
-        if self.window.is_none_or(|since| now.duration_since(since) >= WINDOW) {
+        if self.window.is_none_or(|since| now.duration_since(since) >= AUDIT_WINDOW) {
             if self.left_out > 0 {
                 tracing::warn!(target: "audit", left_out = self.left_out, "more was refused than is written down");
             }
             (self.window, self.written, self.left_out) = (Some(now), 0, 0);
         }
-        if self.written == LINES_MAX {
+        if self.written == AUDIT_LINES_MAX {
             self.left_out += 1;
             return false;
         }
         self.written += 1;
-        if self.written == LINES_MAX {
+        if self.written == AUDIT_LINES_MAX {
             tracing::warn!(target: "audit", "so much was refused that the rest of this minute is only counted");
         }
         true
@@ -170,8 +166,8 @@ mod tests {
     fn a_peer_that_tries_again_and_again_fills_no_log() {
         let mut audit = Audit::default();
         let written = (0..10_000).filter(|_| audit.may_write()).count();
-        assert_eq!((written, audit.left_out), (LINES_MAX as usize, 10_000 - u64::from(LINES_MAX)));
-        audit.window = Instant::now().checked_sub(WINDOW);
+        assert_eq!((written, audit.left_out), (AUDIT_LINES_MAX as usize, 10_000 - u64::from(AUDIT_LINES_MAX)));
+        audit.window = Instant::now().checked_sub(AUDIT_WINDOW);
         assert!(audit.may_write());
         assert_eq!((audit.written, audit.left_out), (1, 0));
     }

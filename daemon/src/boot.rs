@@ -87,7 +87,7 @@ pub fn replay(args: &BrokerArgs) -> Result<Booted, BootError> {
     let nonsense = |why| BootError::Nonsense { file: args.paths.state_dir.join("roost.db"), why };
     let state = state_of(recovered).map_err(nonsense)?;
     tracing::info!(events = state.seq, trees = state.open.len(), workers = state.workers.len(), "journal replayed");
-    Ok(Booted { journal, broker: Broker::restore(state, args.cap).keeping(args.keep), clock, since_snapshot })
+    Ok(Booted { journal, broker: Broker::restore(state, args.cap).keeping(args.keep).retaining(args.retention_ms), clock, since_snapshot })
 }
 
 fn state_of(recovered: Recovered) -> Result<State, String> {

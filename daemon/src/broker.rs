@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
+use roost_proto::limits::DRIVER_INBOX_MAX;
 use roost_proto::link::ToSupervisor;
 use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
@@ -12,9 +13,6 @@ use crate::config::EXIT_REFUSED;
 use crate::driver::{Driver, DriverError, End};
 use crate::link::SupervisorGone;
 use crate::{link, logging, session};
-
-/// Calls that may wait for the driver.
-const INBOX_MAX: usize = 4_096;
 
 /// What the supervisor hands to the broker that it starts.
 #[derive(Debug)]
@@ -31,6 +29,8 @@ pub struct BrokerArgs {
     pub cap: Option<u32>,
     /// Most ended workers of closed trees that are kept.
     pub keep: usize,
+    /// For how long closed trees are kept, in milliseconds; 0 is no end by age.
+    pub retention_ms: u64,
 }
 
 /// Why a broker ended that should not have.
@@ -72,7 +72,7 @@ async fn serve(args: BrokerArgs, booted: boot::Booted) -> Result<(), BrokerError
     let greeting = boot::greet(&link, &mut supervisor).await?;
     let mut driver = Driver::new(booted, link.clone(), args.paths, greeting.supervisor_pid, args.idle_exit_ms);
     driver.reconcile(greeting.children).await?;
-    let (inbox, sessions) = mpsc::channel(INBOX_MAX);
+    let (inbox, sessions) = mpsc::channel(DRIVER_INBOX_MAX);
     let listening = tokio::spawn(session::serve(args.listener, inbox));
     driver.say_ready().await?;
     let end = tokio::select! {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use roost_proto::duration;
 use roost_proto::paths::{Paths, Surroundings};
 
 use crate::process::cgroup::place::Setting as CgroupSetting;
@@ -54,18 +55,21 @@ pub struct DaemonFlags {
     #[arg(long, value_name = "DIR", env = "ROOST_STATE_DIR", hide_env_values = true)]
     pub state_dir: Option<OsString>,
     /// Leave after so many seconds without a tree and a client; 0 = never
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = roost_proto::limits::IDLE_EXIT_SECONDS)]
     pub idle_exit: u64,
     /// Most live workers over all trees together [default: no such cap]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub cap: Option<u32>,
     /// Most ended workers of closed trees whose results are kept; beyond it the tree that was closed first goes
-    #[arg(long, value_name = "N", default_value_t = roost_core::limits::CLOSED_WORKERS_MAX)]
+    #[arg(long, value_name = "N", default_value_t = roost_proto::limits::CLOSED_WORKERS_MAX)]
     pub keep: usize,
     /// Where each worker gets a cgroup2 of its own: a directory; own = in the daemon's own; auto = the same, if that is marked as
     /// delegated to it; off = nowhere
     #[arg(long, value_name = "auto|own|off|DIR", default_value = "auto", value_parser = cgroup_parser())]
     pub cgroup: CgroupSetting,
+    /// How long a closed tree's results are kept at most; 0 = no end by age, `--keep` alone decides
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "30d")]
+    pub retention: u64,
     /// Go to the background; return when it serves, with the line `ready`, or `error: ...`
     #[arg(long)]
     pub detach: bool,
@@ -104,6 +108,9 @@ pub struct BrokerFlags {
     /// Most ended workers of closed trees that are kept.
     #[arg(long)]
     pub keep: usize,
+    /// How long a closed tree is kept.
+    #[arg(long, value_parser = duration::parse)]
+    pub retention: u64,
     /// Whether neither path was asked for.
     #[arg(long)]
     pub is_default: bool,
@@ -121,6 +128,7 @@ impl BrokerFlags {
         arguments.extend(["--state-dir".into(), paths.state_dir.clone().into()]);
         arguments.extend(["--idle-exit".into(), flags.idle_exit.to_string().into()]);
         arguments.extend(["--keep".into(), flags.keep.to_string().into()]);
+        arguments.extend(["--retention".into(), format!("{}ms", flags.retention).into()]);
         if let Some(cap) = flags.cap {
             arguments.extend(["--cap".into(), cap.to_string().into()]);
         }
@@ -156,6 +164,7 @@ impl DaemonFlags {
         arguments.extend(["--idle-exit".into(), self.idle_exit.to_string().into()]);
         arguments.extend(["--keep".into(), self.keep.to_string().into()]);
         arguments.extend(["--cgroup".into(), self.cgroup.word()]);
+        arguments.extend(["--retention".into(), format!("{}ms", self.retention).into()]);
         if let Some(cap) = self.cap {
             arguments.extend(["--cap".into(), cap.to_string().into()]);
         }
@@ -202,13 +211,30 @@ mod tests {
         let paths = Paths { socket: "/s".into(), state_dir: "/d".into(), is_default: true };
         for cap in [None, Some(3)] {
             let cgroup = CgroupSetting::Directory("/c".into());
-            let daemon = DaemonFlags { socket: None, state_dir: None, idle_exit: 7, cap, keep: 9, cgroup, detach: false, detached: false };
+            let daemon = DaemonFlags {
+                socket: None,
+                state_dir: None,
+                idle_exit: 7,
+                cap,
+                keep: 9,
+                retention: 8,
+                cgroup,
+                detach: false,
+                detached: false,
+            };
             let again = Cli::try_parse_from(std::iter::once("roostd".into()).chain(daemon.arguments())).unwrap().daemon;
             assert_eq!((again.idle_exit, again.cap, again.keep, &again.cgroup), (7, cap, 9, &daemon.cgroup));
             let words = std::iter::once("roostd".into()).chain(BrokerFlags::arguments(&paths, &daemon));
             let Some(Role::Broker(flags)) = Cli::try_parse_from(words).unwrap().role else { panic!("no broker") };
-            assert_eq!((flags.paths(), flags.idle_exit, flags.cap, flags.keep), (paths.clone(), 7, cap, 9));
+            assert_eq!((flags.paths(), flags.idle_exit, flags.cap, flags.keep, flags.retention), (paths.clone(), 7, cap, 9, 8));
         }
+    }
+
+    #[test]
+    fn closed_trees_are_kept_for_as_long_as_the_limits_say() {
+        assert_eq!(Cli::try_parse_from(["roostd"]).unwrap().daemon.retention, roost_proto::limits::RETENTION_MS);
+        assert_eq!(Cli::try_parse_from(["roostd", "--retention", "0"]).unwrap().daemon.retention, 0);
+        assert!(Cli::try_parse_from(["roostd", "--retention", "soon"]).is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod commit;
 mod full_disk;
 mod intake;
+mod verify;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -16,7 +17,8 @@ use roost_core::effect::{Effect, Spawn};
 use roost_core::invariants;
 use roost_core::state::IllegalEvent;
 use roost_core::time::Now;
-use roost_proto::id::TreeId;
+use roost_proto::id::{Incarnation, TreeId};
+use roost_proto::limits::{BATCH_INPUTS_MAX, FAREWELL};
 use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
 use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
@@ -28,11 +30,7 @@ use crate::journal::{Batch, CommitError, Journal};
 use crate::link::{LinkSender, SupervisorGone};
 use crate::outputs::Outputs;
 use crate::session::{ConnectionId, FromSession, Outgoing};
-
-/// The most inputs of one commit.
-const BATCH_MAX: usize = 256;
-/// How long clients may take to read their last answer when the daemon leaves.
-const FAREWELL: Duration = Duration::from_secs(1);
+use verify::Verified;
 
 /// Why the loop ended that should not have.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +103,10 @@ pub struct Driver {
     held_until: Option<tokio::time::Instant>,
     /// What arrived while the disk was full and can wait.
     deferred: VecDeque<FromSession>,
+    /// Starts whose saved context, a file of the worker's own, is as it was saved; until their order is given.
+    pub(crate) verified: BTreeSet<Incarnation>,
+    verifying: mpsc::UnboundedSender<Verified>,
+    verifications: mpsc::UnboundedReceiver<Verified>,
     journal: Journal,
     clock: Clock,
     since_snapshot: u64,
@@ -116,6 +118,7 @@ pub struct Driver {
 impl Driver {
     /// A driver over what boot has found.
     pub fn new(booted: Booted, link: LinkSender, paths: Paths, supervisor_pid: u32, idle_exit_ms: u64) -> Self {
+        let (verifying, verifications) = mpsc::unbounded_channel();
         Self {
             broker: booted.broker,
             connections: BTreeMap::new(),
@@ -129,6 +132,9 @@ impl Driver {
             held: Vec::new(),
             held_until: None,
             deferred: VecDeque::new(),
+            verified: BTreeSet::new(),
+            verifying,
+            verifications,
             journal: booted.journal,
             clock: booted.clock,
             since_snapshot: booted.since_snapshot,
@@ -169,11 +175,13 @@ impl Driver {
             let mut turn = Turn::default();
             self.wait(&mut turn, &mut supervisor, &mut sessions).await?;
             // Whatever else has arrived meanwhile shares the commit.
-            for _ in 0..BATCH_MAX {
+            for _ in 0..BATCH_INPUTS_MAX {
                 if let Some(command) = self.backlog.pop_front() {
                     self.step(&mut turn, command)?;
                 } else if let Some(message) = self.deferred.pop_front() {
                     self.take(&mut turn, message)?;
+                } else if let Ok(verified) = self.verifications.try_recv() {
+                    self.verified(&mut turn, verified)?;
                 } else if let Ok(message) = supervisor.try_recv() {
                     self.hear(&mut turn, message)?;
                 } else if let Ok(message) = sessions.try_recv() {
@@ -207,6 +215,7 @@ impl Driver {
         let pause = self.until_deadline();
         tokio::select! {
             biased;
+            Some(verified) = self.verifications.recv() => self.verified(turn, verified),
             message = supervisor.recv() => self.hear(turn, message.ok_or(SupervisorGone)?),
             message = sessions.recv() => self.take(turn, message.ok_or(DriverError::Listener)?),
             () = tokio::time::sleep(pause) => {

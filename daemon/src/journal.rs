@@ -25,6 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use roost_proto::limits::COMMITS_WAITING_MAX;
 use tokio::sync::{mpsc, oneshot};
 
 pub use batch::{Batch, ClockMark, Committed, Environment, Loaded, Record, Recovered, Snapshot, Spec, context_of};
@@ -33,9 +34,6 @@ pub use error::{CommitError, DamageCopy, LoadError, OpenError};
 use open::Options;
 use space::Ballast;
 use writer::{Request, Writer};
-
-/// Commits that may wait for the writer at one time. The driver sends one after the other, so this is never met.
-const REQUESTS_MAX: usize = 64;
 
 /// The handle. Dropping it ends the thread after what was sent and waits for that, so that afterwards the file is free.
 #[derive(Debug)]
@@ -62,7 +60,7 @@ impl Journal {
             opened.recovered.notes.push(format!("no ballast for a full disk: {error}"));
         }
         let broken = Arc::new(OnceLock::new());
-        let (requests, inbox) = mpsc::channel(REQUESTS_MAX);
+        let (requests, inbox) = mpsc::channel(COMMITS_WAITING_MAX);
         let writer = Writer::new(opened.connection, opened.head, opened.good_snapshot, Arc::clone(&broken), options.idle);
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())

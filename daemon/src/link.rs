@@ -5,16 +5,12 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 
+use roost_proto::limits::{LINK_INCOMING_MAX, LINK_OUTGOING_MAX};
 use roost_proto::link::{Decoder, LinkError, ToBroker, ToSupervisor, encode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
-
-/// Frames that may wait for the supervisor to read them.
-const OUTGOING_MAX: usize = 1_024;
-/// Messages of the supervisor that may wait for the driver.
-const INCOMING_MAX: usize = 1_024;
 
 /// The supervisor is gone.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +60,8 @@ pub fn start(link: OwnedFd) -> std::io::Result<(LinkSender, mpsc::Receiver<ToBro
     let stream = StdStream::from(link);
     stream.set_nonblocking(true)?;
     let (read, write) = UnixStream::from_std(stream)?.into_split();
-    let (incoming, inbox) = mpsc::channel(INCOMING_MAX);
-    let (outbox, outgoing) = mpsc::channel(OUTGOING_MAX);
+    let (incoming, inbox) = mpsc::channel(LINK_INCOMING_MAX);
+    let (outbox, outgoing) = mpsc::channel(LINK_OUTGOING_MAX);
     tokio::spawn(async move {
         if let Err(error) = receive(read, &incoming).await {
             tracing::error!(%error, "the link to the supervisor broke");

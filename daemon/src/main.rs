@@ -35,5 +35,13 @@ fn run_broker(flags: &BrokerFlags) -> ExitCode {
         return ExitCode::from(2);
     };
     let idle_exit_ms = flags.idle_exit.saturating_mul(1000);
-    broker::run(BrokerArgs { paths: flags.paths(), link, listener, idle_exit_ms, cap: flags.cap, keep: flags.keep })
+    broker::run(BrokerArgs {
+        paths: flags.paths(),
+        link,
+        listener,
+        idle_exit_ms,
+        cap: flags.cap,
+        keep: flags.keep,
+        retention_ms: flags.retention,
+    })
 }

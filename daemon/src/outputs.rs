@@ -10,11 +10,9 @@ use std::path::{Path, PathBuf};
 
 use roost_core::effect::End;
 use roost_proto::id::{Epoch, ExecutionId, Incarnation};
+use roost_proto::limits::ANSWER_TEXT_BYTES_MAX;
 
 use crate::session::translate::{Answer, Files, Outputs as OutputPaths};
-
-/// The most bytes of an answer that travel as text; the file holds all of it. Twenty of them, each byte escaped, fit a line.
-pub const ANSWER_TEXT_BYTES_MAX: u64 = 64 << 10;
 
 /// The directory of them all.
 #[derive(Debug, Clone)]

@@ -3,10 +3,14 @@
 //! It decides nothing. What can go wrong here comes back to the core as a command.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use roost_core::command::{CallId, Caller, Command};
 use roost_core::effect::{Effect, Reply, Spawn};
+use roost_core::event::Place;
 use roost_core::rejection::Rejection;
 use roost_core::view;
 use roost_proto::bytes::Bytes;
@@ -32,6 +36,8 @@ enum NotOrdered {
     Failed(Command),
     /// There is no room for its files. It has not failed.
     NoSpace,
+    /// The file that its worker keeps its context in must be looked at first.
+    Unverified(PathBuf),
 }
 
 impl Driver {
@@ -71,6 +77,10 @@ impl Driver {
                     self.hold_start(*spawn);
                     return Ok(());
                 }
+                Err(NotOrdered::Unverified(path)) => {
+                    self.verify(*spawn, path);
+                    return Ok(());
+                }
                 Err(NotOrdered::Failed(failed)) => {
                     self.backlog.push_back(failed);
                     return Ok(());
@@ -78,9 +88,9 @@ impl Driver {
             },
             Effect::Signal { incarnation, signal } => ToSupervisor::Signal { incarnation, signal },
             Effect::Forget { incarnation } => ToSupervisor::Forget { incarnation },
-            Effect::Adopt { incarnation, process, end_leftovers } => {
+            Effect::Adopt { incarnation, process, leftovers_grace_ms } => {
                 let stdout_path = bytes_of(&self.outputs.stdout(incarnation));
-                ToSupervisor::Adopt { incarnation, process, stdout_path, end_leftovers }
+                ToSupervisor::Adopt { incarnation, process, stdout_path, leftovers_grace_ms }
             }
             // Only workers that speak the protocol can be asked or told anything while they run; plain commands never are.
             Effect::Deliver { incarnation, .. } | Effect::AskPark { incarnation } | Effect::ParkOk { incarnation } => {
@@ -100,12 +110,12 @@ impl Driver {
     }
 
     /// The order for a process, or why there is none.
-    fn order(&self, spawn: &Spawn, loaded: &mut LoadedSpecs) -> Result<SpawnOrder, NotOrdered> {
+    fn order(&mut self, spawn: &Spawn, loaded: &mut LoadedSpecs) -> Result<SpawnOrder, NotOrdered> {
         let incarnation = spawn.incarnation;
         let failed = |reason: String, transient| NotOrdered::Failed(Command::SpawnFailed { incarnation, reason, transient });
         let Some((_, loaded)) = loaded.pop_front() else { return Err(failed("nothing is stored about how it is started".into(), false)) };
         let Loaded { spec, context } = loaded.map_err(|error| match &error {
-            LoadError::ContextDamaged { .. } => NotOrdered::Failed(Command::ContextCorrupt { incarnation }),
+            LoadError::ContextDamaged { .. } => NotOrdered::Failed(Command::ContextCorrupt { incarnation, reason: error.to_string() }),
             LoadError::NoSpec { .. } | LoadError::SpecDamaged { .. } => failed(error.to_string(), false),
         })?;
         let mut env = (*spec.env).clone();
@@ -125,10 +135,21 @@ impl Driver {
                 Stdin::File(bytes_of(&path))
             }
             Some(wake) => {
-                let context = context
-                    .filter(|bytes| context_of(bytes) == wake.context)
-                    .ok_or(NotOrdered::Failed(Command::ContextCorrupt { incarnation }))?;
-                let path = self.outputs.write_context(incarnation, &context).map_err(|error| written("its saved context", error))?;
+                let corrupt = |reason: &str| NotOrdered::Failed(Command::ContextCorrupt { incarnation, reason: reason.into() });
+                let context = context.ok_or(corrupt("the journal has none"))?;
+                let path = match wake.context.place {
+                    Place::Journal if context_of(&context) != wake.context => return Err(corrupt("the journal has another one")),
+                    Place::Journal => {
+                        self.outputs.write_context(incarnation, &context).map_err(|error| written("its saved context", error))?
+                    }
+                    Place::Path => {
+                        let path = PathBuf::from(OsString::from_vec(context));
+                        if !self.verified.remove(&incarnation) {
+                            return Err(NotOrdered::Unverified(path));
+                        }
+                        path
+                    }
+                };
                 env.push(("ROOST_WAKE".into(), "1".into()));
                 env.push(("ROOST_CONTEXT".into(), Bytes(bytes_of(&path))));
                 let mut items =
@@ -147,7 +168,7 @@ impl Driver {
             stdin,
             stdout_path: bytes_of(&self.outputs.stdout(incarnation)),
             stderr_path: bytes_of(&self.outputs.stderr(incarnation)),
-            end_leftovers: spawn.end_leftovers,
+            leftovers_grace_ms: spawn.leftovers_grace_ms,
         })
     }
 

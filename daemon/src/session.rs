@@ -1,14 +1,16 @@
 //! The session wing: connections of the public socket in, commands for the driver out, and the answers back.
 //!
-//! It knows messages and who sends them. It knows no state of the broker, no journal and no process, and the only file that
-//! it looks at is a working directory before a launch goes on. Everything of a connection is bounded by the numbers below.
+//! It knows messages and who sends them. It knows no state of the broker, no journal and no process. What a call says of
+//! the file system is looked at in `look`, before it goes on. Everything of a connection is bounded, by numbers of `limits.rs`.
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use roost_core::command::{CallId, Caller, Command};
 use roost_proto::bytes::Bytes;
+use roost_proto::limits::{CONNECTIONS_MAX, CONNECTIONS_MIN, DESCRIPTORS_KEPT, HELLO_WITHIN, LINE_WITHIN, LINES_BYTES_MAX, READ_WITHIN};
 use roost_proto::message::events::ReadEvents;
 use roost_proto::message::tree::Progress;
 use roost_proto::rpc::ErrorObject;
@@ -21,45 +23,13 @@ pub mod translate;
 mod accept;
 mod connection;
 mod envelope;
+mod hang_up;
 mod intake;
+mod look;
 mod output;
 mod peer;
 #[cfg(test)]
 mod tests;
-
-/// Most connections at one time; one more is told `limit` and closed.
-pub const CONNECTIONS_MAX: usize = 1_000;
-/// Fewer are never allowed, however few descriptors there may be.
-const CONNECTIONS_MIN: usize = 8;
-/// Descriptors that connections leave for everything else: the journal, answers that are read, files of workers.
-const DESCRIPTORS_KEPT: usize = 64;
-/// Most calls of one connection that wait for their answer; one more is told `limit`.
-pub const CALLS_PER_CONNECTION_MAX: usize = 256;
-/// Most calls of one connection that wait for results, whose answers are large; one more is told `limit`.
-pub const RESULTS_PER_CONNECTION_MAX: usize = 16;
-/// Answers and notifications that the driver may have on their way to one connection: all answers, and as many notifications.
-pub const OUTGOING_MAX: usize = 2 * CALLS_PER_CONNECTION_MAX;
-/// Bytes that wait to be written to one connection, beyond which nothing more is taken from the driver or from the peer.
-pub const OUTPUT_BYTES_MAX: usize = 256 << 10;
-/// Most bytes of a `hello`: whoever is not known yet costs little.
-pub const HELLO_BYTES_MAX: usize = 64 << 10;
-/// Bytes of lines that are not whole yet, over all connections, beyond the first [`LINE_BYTES_FREE`] of each; who needs more is told
-/// `limit` and closed.
-pub const LINES_BYTES_MAX: usize = 32 << 20;
-/// What a line may have without counting against [`LINES_BYTES_MAX`].
-pub const LINE_BYTES_FREE: usize = 64 << 10;
-/// How long a line that counts may take until it is whole.
-pub const LINE_WITHIN: Duration = Duration::from_secs(30);
-/// How long a peer may take to say who it is.
-pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
-/// How long a peer may read nothing while something waits to be written to it.
-pub const READ_WITHIN: Duration = Duration::from_secs(30);
-/// How long the last words to a connection that ends may take.
-pub const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
-/// How long the file system may take to say whether a working directory can be used.
-pub const CWD_WITHIN: Duration = Duration::from_secs(10);
-/// How long accepting pauses when descriptors or memory ran out and no connection of ours ends.
-pub const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection. Numbers are not used again while their connection lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -142,6 +112,8 @@ pub enum Payload {
         /// The context.
         context: Option<Vec<u8>>,
     },
+    /// Of a park: the file that the worker keeps its context in, as it named it.
+    ContextFile(PathBuf),
 }
 
 /// As what a connection speaks.

@@ -126,7 +126,7 @@ impl World {
             stdin: Stdin::Null,
             stdout_path: file("out"),
             stderr_path: file("err"),
-            end_leftovers: true,
+            leftovers_grace_ms: Some(1_000),
         }
     }
 
@@ -259,7 +259,7 @@ fn after_a_shutdown_the_next_daemon_adopts() {
     let (mut broker, children) = world.broker();
     assert_eq!(children, []);
     let stdout_path = world.order(1, "").stdout_path;
-    broker.send(&ToSupervisor::Adopt { incarnation: incarnation(1), process: Some(process), stdout_path, end_leftovers: true });
+    broker.send(&ToSupervisor::Adopt { incarnation: incarnation(1), process: Some(process), stdout_path, leftovers_grace_ms: Some(1_000) });
     assert_eq!(broker.next(), ToBroker::Spawned { incarnation: incarnation(1), process });
     broker.kill(1);
     assert_eq!(broker.exited(1), ExitStatus::Unknown);
@@ -290,7 +290,7 @@ fn after_a_kill_the_next_daemon_adopts_by_the_marker() {
     let daemon = world.start();
     let (mut broker, _) = world.broker();
     let stdout_path = world.order(1, "").stdout_path;
-    broker.send(&ToSupervisor::Adopt { incarnation: incarnation(1), process: None, stdout_path, end_leftovers: true });
+    broker.send(&ToSupervisor::Adopt { incarnation: incarnation(1), process: None, stdout_path, leftovers_grace_ms: Some(1_000) });
     assert_eq!(broker.next(), ToBroker::Spawned { incarnation: incarnation(1), process });
     broker.kill(1);
     assert_eq!(broker.exited(1), ExitStatus::Unknown);

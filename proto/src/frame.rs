@@ -2,8 +2,7 @@
 //!
 //! No I/O here; whoever reads the socket pushes what it got.
 
-/// The most bytes of one line, its LF not counted.
-pub const LINE_BYTES_MAX: usize = 8 << 20;
+use crate::limits::LINE_BYTES_MAX;
 
 /// A line was longer than [`LINE_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

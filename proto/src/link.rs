@@ -5,15 +5,13 @@
 
 use std::fmt;
 
+use crate::limits::LINK_FRAME_BYTES_MAX;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::id::Incarnation;
 
 /// The version of the link. Both ends are one build, so another number is a broken installation.
-pub const LINK_VERSION: u32 = 1;
-
-/// The most bytes of one frame: an `execve` of the largest size that Linux takes, with room.
-pub const LINK_FRAME_BYTES_MAX: usize = 8 << 20;
+pub const LINK_VERSION: u32 = 2;
 
 /// Broker to supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +44,7 @@ pub enum ToSupervisor {
         /// The standard output file: whether it exists tells if a start without a record may have happened.
         stdout_path: Vec<u8>,
         /// As in its [`SpawnOrder`].
-        end_leftovers: bool,
+        leftovers_grace_ms: Option<u64>,
     },
     /// What systemd or `roost daemon status` may show of the daemon.
     Status {
@@ -187,8 +185,8 @@ pub struct SpawnOrder {
     pub stdout_path: Vec<u8>,
     /// File for standard error, created (never truncated).
     pub stderr_path: Vec<u8>,
-    /// Whether processes that it leaves behind are ended (TERM, then KILL after 1 s) or listed and left alone.
-    pub end_leftovers: bool,
+    /// Processes that it leaves behind are ended: TERM, then KILL after so many milliseconds. `None`: listed and left alone.
+    pub leftovers_grace_ms: Option<u64>,
 }
 
 /// Where a worker's standard input comes from.

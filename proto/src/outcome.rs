@@ -51,8 +51,12 @@ pub enum Failure {
     Timeout,
     /// The process is gone and nobody saw how it ended (the supervisor died too, or the machine was restarted).
     Lost,
-    /// The saved context did not match its digest at the wake.
-    ContextCorrupt,
+    /// The saved context was not at the wake what it was when it was saved.
+    ContextCorrupt {
+        /// What is wrong with it; empty in records that are older than this field.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
     /// Its lead failed, and the tree's setting ends descendants with it.
     ParentFailed,
     /// It broke the worker protocol, for instance by leaving without having settled.
@@ -102,7 +106,7 @@ impl Outcome {
             Outcome::Failed(
                 Failure::Startup { .. }
                 | Failure::Lost
-                | Failure::ContextCorrupt
+                | Failure::ContextCorrupt { .. }
                 | Failure::ParentFailed
                 | Failure::Protocol { .. }
                 | Failure::Provider { .. }
@@ -136,7 +140,8 @@ impl fmt::Display for Failure {
             Failure::Crash { signal } => write!(f, "ended by signal {signal}"),
             Failure::Timeout => f.write_str("its time was over"),
             Failure::Lost => f.write_str("lost: its process is gone and nobody saw how it ended"),
-            Failure::ContextCorrupt => f.write_str("its saved context is damaged"),
+            Failure::ContextCorrupt { reason } if reason.is_empty() => f.write_str("its saved context is damaged"),
+            Failure::ContextCorrupt { reason } => write!(f, "its saved context is damaged: {reason}"),
             Failure::ParentFailed => f.write_str("ended because its lead failed"),
             Failure::Protocol { reason } => write!(f, "it broke the worker protocol: {reason}"),
             Failure::Provider { message } => write!(f, "its model's provider failed: {message}"),

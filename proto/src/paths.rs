@@ -2,12 +2,10 @@
 //!
 //! This file reads no environment and touches no disk; its callers hand it what they found.
 
+use crate::limits::SOCKET_PATH_BYTES_MAX;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// The most bytes of a socket path: `sun_path` is 108 bytes with its NUL.
-pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 /// What the rule looks at. An empty variable counts as unset, as in the XDG specification.
 #[derive(Debug, Clone, Default)]

@@ -58,10 +58,22 @@ fn order() -> impl Strategy<Value = SpawnOrder> {
     let words = proptest::collection::vec(word(), 0..5);
     let env = proptest::collection::vec((word(), word()), 0..5);
     let stdin = prop_oneof![Just(Stdin::Null), Just(Stdin::Pipe), word().prop_map(Stdin::File)];
-    (incarnation(), words, env, stdin, any::<u32>(), any::<bool>()).prop_map(|(incarnation, argv, env, stdin, umask, end_leftovers)| {
-        let path = b"/x".to_vec();
-        SpawnOrder { incarnation, argv, env, cwd: path.clone(), umask, stdin, stdout_path: path.clone(), stderr_path: path, end_leftovers }
-    })
+    (incarnation(), words, env, stdin, any::<u32>(), any::<Option<u64>>()).prop_map(
+        |(incarnation, argv, env, stdin, umask, leftovers_grace_ms)| {
+            let path = b"/x".to_vec();
+            SpawnOrder {
+                incarnation,
+                argv,
+                env,
+                cwd: path.clone(),
+                umask,
+                stdin,
+                stdout_path: path.clone(),
+                stderr_path: path,
+                leftovers_grace_ms,
+            }
+        },
+    )
 }
 
 proptest! {

@@ -27,6 +27,8 @@ mod parking;
 mod root;
 #[path = "e2e/run.rs"]
 mod run;
+#[path = "e2e/settings.rs"]
+mod settings;
 #[path = "e2e/starting.rs"]
 mod starting;
 #[path = "e2e/stopping.rs"]

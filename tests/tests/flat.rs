@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
 use roost_core::effect::Effect;
-use roost_core::event::{Context, Digest, InterruptScope, Settings};
+use roost_core::event::{Context, Digest, InterruptScope, Place, Settings, Timing};
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Incarnation, Token, TreeId};
@@ -41,6 +41,7 @@ impl Bench {
             depth_max: 10,
             interrupt_scope: InterruptScope::All,
             group_caps: Vec::new(),
+            timing: Timing::default(),
         };
         let open = Open { tree, token: Token::new([1; 16]), request_id: tree.to_string(), key: None, ephemeral: false, settings };
         self.ask(|call| Command::Open { call, open: Box::new(open) });
@@ -80,7 +81,7 @@ impl Bench {
         };
         let tasks = (0..tasks).map(|_| task()).collect();
         let request_id = format!("q{}", self.call);
-        let launch = Launch { request_id, digest: Digest(0), tasks, foreground: false, attended: false, generation: None };
+        let launch = Launch { request_id, digest: Digest(0), tasks, foreground: false, attended: false, generation: None, unusable: None };
         self.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
     }
 
@@ -130,7 +131,7 @@ fn waiting(n: u32) -> Bench {
         let lead = bench.running.pop_back().expect("the cap is large");
         bench.launch(bench.caller(lead), 1, 0);
         bench.running.pop_back();
-        bench.step(Command::Settle { incarnation: lead, context: Context { digest: Digest(1), bytes: 0 } });
+        bench.step(Command::Settle { incarnation: lead, context: Context { digest: Digest(1), bytes: 0, place: Place::Journal } });
     }
     bench.running.clear();
     bench.ask(|call| Command::Cap { call, caller: Caller::Root(TREE), cap: Some(100_000) });

@@ -61,7 +61,7 @@ fn k5_bounded_bypass() {
         let name = leads.split(['@', '+']).next().unwrap();
         let mut text = format!("tree cap=1 budget=200{group}\nroot launch {leads}\n{name} launch c\n{name} parks\n{name} exits 0\n");
         text += &format!("root launch{}\nroot launch{}\nc exits 0\nexpect a1=running p=wakeready\n", names(1, 20), names(21, 40));
-        let passed = roost_core::limits::WAKE_BYPASS;
+        let passed = roost_proto::limits::WAKE_BYPASS;
         (1..passed).for_each(|n| text += &format!("a{n} exits 0\nexpect a{}=running p=wakeready\n", n + 1));
         text += &format!("a{passed} exits 0\nexpect p=running p-epoch=2 a{}=queued\n", passed + 1);
         let played = play(&text);

@@ -94,6 +94,21 @@ fn verbs_do_not_import_each_other() {
 }
 
 #[test]
+fn every_bound_is_listed_for_people() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let (bounds, listed) = (read("proto/src/limits.rs"), read("docs/limits.md"));
+    let names: Vec<&str> =
+        bounds.lines().filter_map(|line| line.strip_prefix("pub const ")).filter_map(|rest| rest.split(':').next()).collect();
+    assert!(names.len() > 50, "the constants are not read: {names:?}");
+    let missing: Vec<&&str> = names.iter().filter(|name| !listed.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/limits.md does not name {missing:?}");
+    // And the other way round: what the list names is there.
+    let of_the_list = |word: &&str| word.contains('_') && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let unknown: Vec<&str> = listed.split('`').filter(of_the_list).filter(|word| !names.contains(word)).collect();
+    assert!(unknown.is_empty(), "docs/limits.md names {unknown:?}, which proto/src/limits.rs has not");
+}
+
+#[test]
 fn every_file_says_what_it_is_and_is_no_longer_than_it_may_be() {
     let mut found = Vec::new();
     for room in ["proto", "daemon", "client/src", "tests", "examples"] {

@@ -44,6 +44,9 @@ enum DaemonVerb {
         /// marked as delegated to it; off = nowhere [default: auto]
         #[arg(long, value_name = "auto|own|off|DIR", value_parser = values::cgroup_parser())]
         cgroup: Option<OsString>,
+        /// How long a closed tree's results are kept at most; 0 = no end by age, --keep alone decides [default: 30d]
+        #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+        retention: Option<u64>,
     },
     /// End it; queued and parked work goes on at the next start
     #[command(after_help = "Examples:\n  roost daemon stop\n  roost daemon stop --now")]
@@ -68,12 +71,13 @@ impl DaemonArgs {
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
         let config = setup.config()?.without_identity();
         match self.verb {
-            DaemonVerb::Start { cap, idle_exit, keep, cgroup } => {
+            DaemonVerb::Start { cap, idle_exit, keep, retention, cgroup } => {
                 let flag = |name: &str, value: Option<String>| value.map(|value| [name.into(), value.into()]);
                 let flags = [
                     flag("--cap", cap.map(|n| n.to_string())),
                     flag("--idle-exit", idle_exit.map(|n| n.to_string())),
                     flag("--keep", keep.map(|n| n.to_string())),
+                    flag("--retention", retention.map(|ms| format!("{ms}ms"))),
                 ];
                 let cgroup = cgroup.map(|cgroup| ["--cgroup".into(), cgroup]);
                 let daemon_flags = flags.into_iter().chain([cgroup]).flatten().flatten().collect();

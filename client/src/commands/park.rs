@@ -1,6 +1,7 @@
 //! `roost park`: for `exec` in a plain command. Saves a context and leaves; anything wrong and nothing is saved.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 use roost::proto::bytes::Bytes;
@@ -21,6 +22,9 @@ pub struct ParkArgs {
     /// What the next process finds in the file $ROOST_CONTEXT: a file, or `-` for standard input [default: nothing]
     #[arg(long, value_name = "FILE")]
     context: Option<OsString>,
+    /// Instead: a file of your own, up to 1 GiB, that stays where it is; $ROOST_CONTEXT names it then, and it must not have changed
+    #[arg(long, value_name = "FILE", conflicts_with = "context")]
+    context_path: Option<PathBuf>,
 }
 
 impl ParkArgs {
@@ -42,8 +46,18 @@ impl ParkArgs {
                 hint: Some("replace the script by it, as its last command: exec roost park ...".into()),
             });
         }
-        let context = self.context.as_deref().map_or_else(|| Ok(Vec::new()), values::read_input)?;
-        setup.in_tree()?.park(&Park { context: Bytes(context) })?;
+        let request = match self.context_path {
+            Some(path) => {
+                let absolute = std::path::absolute(&path);
+                let path = absolute.map_err(|source| Failure::Input { what: path.display().to_string(), source })?;
+                Park { context: None, context_path: Some(Bytes::from(path.as_os_str())) }
+            }
+            None => {
+                let context = self.context.as_deref().map_or_else(|| Ok(Vec::new()), values::read_input)?;
+                Park { context: Some(Bytes(context)), context_path: None }
+            }
+        };
+        setup.in_tree()?.park(&request)?;
         Ok(Exit::Ok)
     }
 }

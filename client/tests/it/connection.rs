@@ -91,9 +91,10 @@ fn a_park_or_close_whose_answer_was_lost_has_happened() {
         Some(if tries.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) { Act::Break } else { Act::Refuse(kind) })
     });
     let mut connection = Connection::dial(fake.config()).unwrap();
-    connection.park(&Park { context: "c".into() }).unwrap();
+    connection.park(&Park { context: Some("c".into()), context_path: None }).unwrap();
     assert_eq!(connection.close(&Close { now: false }).unwrap().stopped, 0);
-    let too_large = connection.park(&Park { context: roost::proto::bytes::Bytes(vec![b'a'; (1 << 20) + 1]) }).unwrap_err();
+    let too_large =
+        connection.park(&Park { context: Some(roost::proto::bytes::Bytes(vec![b'a'; (1 << 20) + 1])), context_path: None }).unwrap_err();
     assert_eq!(too_large.kind(), "too_large");
 }
 

@@ -6,7 +6,7 @@ use crate::calls::{Over, Pending, Want};
 use crate::command::CallId;
 use crate::effect::{Effect, Reply};
 use crate::event::{Owner, Sent};
-use crate::limits::BACKLOG_WARN;
+use roost_proto::limits::BACKLOG_WARN;
 use crate::lifecycle::launch::placed;
 use crate::lifecycle::open::active_workers;
 use crate::lifecycle::wait::{answer_result, consume};

@@ -18,6 +18,7 @@ mod turn;
 use std::collections::BTreeMap;
 
 use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::limits::{CLOSED_WORKERS_MAX, REATTACH_MS, RETENTION_MS};
 use roost_proto::message::events::NumberedEvent;
 
 use crate::calls::Calls;
@@ -26,7 +27,6 @@ use crate::effect::Effect;
 use crate::event::Record;
 use crate::holders::Holders;
 use crate::lifecycle::deliver::next_group;
-use crate::limits::{CLOSED_WORKERS_MAX, REATTACH_MS, RETENTION_MS};
 use crate::schedule::{self, Rules};
 use crate::state::{IllegalEvent, State};
 use crate::step::{Step, tree_of};
@@ -74,7 +74,7 @@ impl Broker {
         Self {
             state,
             calls: Calls::default(),
-            rules: Rules { cap_of_all, draining: false, closed_workers_max: CLOSED_WORKERS_MAX },
+            rules: Rules { cap_of_all, draining: false, closed_workers_max: CLOSED_WORKERS_MAX, retention_ms: RETENTION_MS },
             ticked: Mono(0),
             reattach_until: None,
             roots: BTreeMap::new(),
@@ -86,6 +86,13 @@ impl Broker {
     #[must_use]
     pub fn keeping(mut self, closed_workers_max: usize) -> Self {
         self.rules.closed_workers_max = closed_workers_max;
+        self
+    }
+
+    /// The same, keeping closed trees for so many milliseconds; 0 is no end by age.
+    #[must_use]
+    pub fn retaining(mut self, retention_ms: u64) -> Self {
+        self.rules.retention_ms = retention_ms;
         self
     }
 
@@ -109,7 +116,8 @@ impl Broker {
         let after = self.ticked;
         let timers = self.state.timers.range((after + 1, WorkerId(0))..).next().map(|(at, _)| *at);
         let early = self.state.open_trees().filter_map(|tree| schedule::next_early_wake(&self.state, tree)).filter(|at| *at > after);
-        let retention = self.state.closed.first().map(|(closed, _)| *closed + RETENTION_MS).filter(|at| *at > after);
+        let closed = self.state.closed.first().filter(|_| self.rules.retention_ms > 0);
+        let retention = closed.map(|(closed, _)| *closed + self.rules.retention_ms).filter(|at| *at > after);
         let absent = self.roots.values().filter(|root| root.connections == 0).map(|root| root.since + REATTACH_MS).filter(|at| *at > after);
         timers.into_iter().chain(early).chain(retention).chain(absent).chain(self.calls.next_deadline()).chain(self.reattach_until).chain(self.holders.next_deadline()).chain(next_group(&self.state)).min()
     }

@@ -248,6 +248,8 @@ pub enum Command {
     ContextCorrupt {
         /// Which.
         incarnation: Incarnation,
+        /// What is wrong.
+        reason: String,
     },
     /// A main process has ended.
     Exited {

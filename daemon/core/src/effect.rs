@@ -72,8 +72,8 @@ pub enum Effect {
         incarnation: Incarnation,
         /// What is known of it.
         process: Option<ProcessIdentity>,
-        /// Whether what it leaves behind is ended.
-        end_leftovers: bool,
+        /// Milliseconds between TERM and KILL of what it leaves behind; `None` where that is left alone.
+        leftovers_grace_ms: Option<u64>,
     },
     /// Nothing of this tree is needed any more: remove its files.
     RemoveFiles {
@@ -99,8 +99,8 @@ pub struct Spawn {
     pub tree: TreeId,
     /// Its token.
     pub token: Token,
-    /// Whether what it leaves behind is ended.
-    pub end_leftovers: bool,
+    /// Milliseconds between TERM and KILL of what it leaves behind; `None` where that is left alone.
+    pub leftovers_grace_ms: Option<u64>,
     /// Whether it speaks the worker protocol: then its items are handed over by its connection.
     pub speaks: bool,
     /// For a wake: what is handed over.

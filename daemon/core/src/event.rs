@@ -18,7 +18,7 @@ use crate::time::{Mono, Now};
 pub use spoken::Spoken;
 
 pub use parts::{
-    AcceptedTask, Context, Delivery, Digest, Grant, InterruptScope, JobAccepted, Join, Owner, Runner, Sent, Settings, StopCause, TextId, TreeOpened,
+    AcceptedTask, Context, Delivery, Digest, Grant, InterruptScope, JobAccepted, Join, Owner, Place, Runner, Sent, Settings, StopCause, TextId, Timing, TreeOpened,
 };
 
 /// One line of the journal.
@@ -104,8 +104,8 @@ pub enum Event {
     ParkAsked {
         /// Who.
         worker: WorkerId,
-        /// When the request is called off.
-        deadline: Mono,
+        /// When the request is called off; `None` is never.
+        deadline: Option<Mono>,
     },
     /// The request was declined, ran out of time, or something arrived before the context was saved.
     ParkCancelled {

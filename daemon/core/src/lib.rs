@@ -5,7 +5,6 @@ pub mod command;
 pub mod effect;
 pub mod event;
 pub mod invariants;
-pub mod limits;
 pub mod recover;
 pub mod rejection;
 pub mod schedule;

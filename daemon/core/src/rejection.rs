@@ -3,7 +3,7 @@
 use roost_proto::id::{Epoch, TreeId};
 use roost_proto::rpc::ErrorKind;
 
-use crate::limits;
+use roost_proto::limits;
 
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +79,24 @@ pub enum Rejection {
     TaskCount {
         /// How many.
         tasks: usize,
+    },
+    /// No process can be started there.
+    #[error("{what}")]
+    BadCwd {
+        /// Which task and directory, and why.
+        what: String,
+    },
+    /// The same: its file system does not say.
+    #[error("a working directory did not answer within {seconds} s")]
+    SilentCwd {
+        /// How long it had.
+        seconds: u64,
+    },
+    /// Nothing can be written.
+    #[error("the disk of {directory} is full")]
+    NoSpace {
+        /// The state directory.
+        directory: String,
     },
     /// Not enough left.
     #[error("the launch needs {needed} budget slots and {remaining} are left")]
@@ -203,6 +221,8 @@ impl Rejection {
             Self::NameTaken { .. } => ErrorKind::NameTaken,
             Self::BadValue { .. } => ErrorKind::BadValue,
             Self::TaskCount { .. } => ErrorKind::TaskCount,
+            Self::BadCwd { .. } | Self::SilentCwd { .. } => ErrorKind::BadCwd,
+            Self::NoSpace { .. } => ErrorKind::NoSpace,
             Self::Budget { .. } => ErrorKind::Budget,
             Self::Depth { .. } => ErrorKind::Depth,
             Self::RequestIdReused { .. } => ErrorKind::RequestIdReused,
@@ -240,6 +260,9 @@ impl Rejection {
             Self::NameTaken { .. } => "choose another one, or leave it out and one is made up",
             Self::BadValue { .. } => return None,
             Self::TaskCount { .. } => "split it into several launches",
+            Self::BadCwd { .. } => "create it, or name another one",
+            Self::SilentCwd { .. } => "look at its file system, or launch from elsewhere",
+            Self::NoSpace { .. } => "free some space there and try again; what runs goes on",
             Self::Budget { .. } => "trying again is useless, budget never comes back; open the tree with a larger --budget",
             Self::Depth { .. } => "trying again is useless; open the tree with a larger --depth",
             Self::RequestIdReused { .. } => "use a new request id for new work",

@@ -6,7 +6,6 @@
 use roost_proto::id::{TreeId, WorkerId};
 
 use crate::event::Grant;
-use crate::limits::{EARLY_WAKE_DWELL_MS, WAKE_BYPASS};
 use crate::state::State;
 use crate::state::tree::{Lane, Tree};
 use crate::state::worker::{Phase, Worker};
@@ -34,6 +33,8 @@ pub struct Rules {
     pub draining: bool,
     /// Most ended workers of closed trees that are kept.
     pub closed_workers_max: usize,
+    /// How long a closed tree stays readable, in milliseconds; 0 is no end by age.
+    pub retention_ms: u64,
 }
 
 /// The next decision for this tree.
@@ -54,13 +55,13 @@ pub fn decide(state: &State, rules: Rules, tree: &Tree, now: Mono) -> Option<Dec
 /// early ones.
 fn next_grant(state: &State, tree: &Tree, held: bool, now: Mono) -> Option<(WorkerId, Grant)> {
     // A process that is alive and waits to go on is no admission: a pause does not hold it.
-    let wakes = || tree.final_wakes.iter().filter_map(|(_, id)| state.workers.get(id)).filter(|worker| !held || worker.is_lent());
-    let fits = |worker: &&Worker| fits(tree, worker);
+    let wakes = tree.final_wakes.iter().filter_map(|(since, id)| Some((*since, state.workers.get(id)?)));
+    let wakes = wakes.filter(|(_, worker)| (!held || worker.is_lent()) && fits(tree, worker));
     let grant = |worker: &Worker| (worker.id, if worker.is_lent() { Grant::Return } else { Grant::FinalWake });
-    let first = wakes().find(fits);
+    let first = longest_ready(tree, wakes);
     let head = if held { None } else { tree.head() };
     match (first, head) {
-        (Some(worker), Some(head)) if passed_over(tree, worker) < WAKE_BYPASS => Some((head, Grant::Start)),
+        (Some(worker), Some(head)) if passed_over(tree, worker) < tree.settings.timing.wake_bypass => Some((head, Grant::Start)),
         (Some(worker), _) => Some(grant(worker)),
         (None, Some(head)) => Some((head, Grant::Start)),
         (None, None) if held => None,
@@ -69,6 +70,14 @@ fn next_grant(state: &State, tree: &Tree, held: bool, now: Mono) -> Option<(Work
             (at <= now).then_some((worker, Grant::EarlyWake))
         }
     }
+}
+
+/// The first of these. Of several that became ready within one millisecond it is the one that most admissions passed over: otherwise
+/// the first by id would hide one whose turn has come.
+fn longest_ready<'s>(tree: &Tree, mut wakes: impl Iterator<Item = (Mono, &'s Worker)>) -> Option<&'s Worker> {
+    let (since, first) = wakes.next()?;
+    let same = wakes.take_while(|(at, _)| *at == since).map(|(_, worker)| worker);
+    Some(same.fold(first, |longest, worker| if passed_over(tree, worker) > passed_over(tree, longest) { worker } else { longest }))
 }
 
 /// How many admissions went before this ready worker.
@@ -194,7 +203,7 @@ pub fn next_early_wake(state: &State, tree: &Tree) -> Option<Mono> {
 fn early_wake(state: &State, tree: &Tree) -> Option<(Mono, WorkerId)> {
     let spare_since = tree.spare_since?;
     let (ready, worker) = tree.early_wakes.iter().find(|(_, id)| state.workers.get(id).is_some_and(|worker| fits(tree, worker)))?;
-    Some((spare_since.max(*ready) + EARLY_WAKE_DWELL_MS, *worker))
+    Some((spare_since.max(*ready) + tree.settings.timing.early_wake_dwell_ms, *worker))
 }
 
 /// Whether its group has room for it.

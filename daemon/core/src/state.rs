@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Digest, Owner};
+use crate::event::{Digest, Owner, Timing};
 use crate::rejection::Rejection;
 use crate::state::budget::Ledger;
 use crate::state::outbox::Outbox;
@@ -119,6 +119,12 @@ impl State {
     /// A tree that must be there.
     pub fn tree(&self, tree: TreeId) -> Result<&Tree, Rejection> {
         self.trees.get(&tree).ok_or(Rejection::UnknownTree { tree })
+    }
+
+    /// The times and tries that hold for a worker.
+    pub fn timing_of(&self, worker: WorkerId) -> Option<Timing> {
+        let tree = self.workers.get(&worker)?.tree;
+        self.trees.get(&tree).map(|tree| tree.settings.timing)
     }
 
     /// The open trees.

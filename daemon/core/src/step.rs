@@ -244,7 +244,7 @@ pub fn spawn_of(state: &State, worker: WorkerId) -> Option<Spawn> {
         worker: worker.id,
         tree: worker.tree,
         token: worker.token,
-        end_leftovers: tree.settings.end_leftovers,
+        leftovers_grace_ms: tree.settings.leftovers_grace_ms(),
         speaks: worker.speaks(),
         wake,
     })

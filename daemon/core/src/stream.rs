@@ -6,7 +6,7 @@ use roost_proto::id::{JobId, MessageId, TreeId, WorkerId};
 use roost_proto::message::events::{NumberedEvent, Subject, TreeEvent};
 
 use crate::event::{Event, Grant, JobAccepted, Owner, Record, Spoken};
-use crate::limits::BACKLOG_WARN;
+use roost_proto::limits::BACKLOG_WARN;
 use crate::state::State;
 use crate::state::outbox::Item;
 use crate::state::worker::Worker;

@@ -1,7 +1,7 @@
 //! What was used, as it is read: contract section 11.
 
 use roost_proto::id::{TreeId, WorkerId};
-use roost_proto::message::status::STATUS_PAGE_WORKERS_MAX;
+use roost_proto::limits::STATUS_PAGE_WORKERS_MAX;
 use roost_proto::usage::UsageTotals;
 
 use crate::command::{CallId, Caller};

@@ -1,7 +1,8 @@
 //! Read-only answers: how trees and workers stand. Reading is wider than acting (contract section 7).
 
 use roost_proto::id::{Epoch, ExecutionId, JobId, TreeId, WorkerId};
-use roost_proto::message::status::{STATUS_PAGE_WORKERS_MAX, WorkerState};
+use roost_proto::limits::STATUS_PAGE_WORKERS_MAX;
+use roost_proto::message::status::WorkerState;
 use roost_proto::outcome::Outcome;
 
 use crate::command::{CallId, Caller};

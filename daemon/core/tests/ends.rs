@@ -3,7 +3,7 @@
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
 use roost_core::effect::{Effect, Reply};
-use roost_core::event::{Context, Digest, InterruptScope, Settings};
+use roost_core::event::{Context, Digest, InterruptScope, Place, Settings, Timing};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
@@ -32,6 +32,7 @@ impl Bench {
             depth_max: 10,
             interrupt_scope,
             group_caps: Vec::new(),
+            timing: Timing::default(),
         };
         let open = Open { tree: TREE, token: Token::new([1; 16]), request_id: "o".into(), key: None, ephemeral: false, settings };
         bench.ask(|call| Command::Open { call, open: Box::new(open) });
@@ -59,8 +60,15 @@ impl Bench {
             group: None,
             timeout_ms: None,
         };
-        let launch =
-            Launch { request_id: name.into(), digest: Digest(0), tasks: vec![task], foreground: false, attended, generation: None };
+        let launch = Launch {
+            request_id: name.into(),
+            digest: Digest(0),
+            tasks: vec![task],
+            foreground: false,
+            attended,
+            generation: None,
+            unusable: None,
+        };
         let (_, stepped) = self.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
         let spawn =
             stepped.effects.iter().find_map(|effect| if let Effect::Spawn(spawn) = effect { Some(spawn.incarnation) } else { None });
@@ -99,7 +107,7 @@ fn whoever_still_waits_when_the_daemon_leaves_hears_why() {
     let parent = bench.launch(Caller::Root(TREE), "parent", false);
     let caller = bench.worker(parent);
     let child = bench.launch(caller, "child", false);
-    let context = Context { digest: Digest(1), bytes: 0 };
+    let context = Context { digest: Digest(1), bytes: 0, place: Place::Journal };
     bench.ask(|call| Command::Park { call, caller, context });
     bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Code(0), leftovers: false });
     let (waiting, _) = bench.wait(&["parent"]);
@@ -118,7 +126,7 @@ fn a_lead_is_told_of_a_child_that_somebody_else_has_stopped() {
     let parent = bench.launch(Caller::Root(TREE), "parent", false);
     let caller = bench.worker(parent);
     let child = bench.launch(caller, "child", false);
-    bench.ask(|call| Command::Park { call, caller, context: Context { digest: Digest(1), bytes: 0 } });
+    bench.ask(|call| Command::Park { call, caller, context: Context { digest: Digest(1), bytes: 0, place: Place::Journal } });
     bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Code(0), leftovers: false });
     bench.ask(|call| Command::Drain { call: Some(call), now: true, timeout_ms: None });
     bench.step(Command::Exited { incarnation: child, status: ExitStatus::Signal(15), leftovers: false });

@@ -3,16 +3,17 @@
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Task};
 use roost_core::effect::{Effect, Reply, Wake};
-use roost_core::event::{Context, Digest, InterruptScope, Settings};
-use roost_core::limits::{PARK_DECLINE_MS_MAX, START_RETRY_MS};
+use roost_core::event::{Context, Digest, InterruptScope, Place, Settings, Timing};
+use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::state::worker::Phase;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, Incarnation, Token, TreeId};
+use roost_proto::limits::{PARK_DECLINE_MS_MAX, START_RETRY_MS};
 use roost_proto::link::{ExitStatus, ProcessIdentity, Signal};
 
 const TREE: TreeId = TreeId(7);
-const CONTEXT: Context = Context { digest: Digest(1), bytes: 0 };
+const CONTEXT: Context = Context { digest: Digest(1), bytes: 0, place: Place::Journal };
 const TOKEN: [u8; 16] = [2; 16];
 
 /// A broker with one tree, and the next numbers of its calls and moments.
@@ -35,6 +36,7 @@ impl Bench {
             depth_max: 10,
             interrupt_scope: InterruptScope::All,
             group_caps: Vec::new(),
+            timing: Timing::default(),
         };
         let open = Open { tree: TREE, token: Token::new([1; 16]), request_id: "o".into(), key: None, ephemeral: false, settings };
         bench.ask(|call| Command::Open { call, open: Box::new(open) });
@@ -66,8 +68,15 @@ impl Bench {
             group: None,
             timeout_ms: None,
         };
-        let launch =
-            Launch { request_id: name.into(), digest: Digest(0), tasks: vec![task], foreground: false, attended: false, generation: None };
+        let launch = Launch {
+            request_id: name.into(),
+            digest: Digest(0),
+            tasks: vec![task],
+            foreground: false,
+            attended: false,
+            generation: None,
+            unusable: None,
+        };
         let stepped = self.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
         let incarnation = spawned(&stepped).expect("a slot is free").0;
         self.step(Command::Spawned { incarnation, process: process(incarnation) });
@@ -217,8 +226,15 @@ fn whoever_declines_to_park_is_asked_again_within_the_bound() {
         group: None,
         timeout_ms: None,
     };
-    let launch =
-        Launch { request_id: "c".into(), digest: Digest(0), tasks: vec![task], foreground: false, attended: false, generation: None };
+    let launch = Launch {
+        request_id: "c".into(),
+        digest: Digest(0),
+        tasks: vec![task],
+        foreground: false,
+        attended: false,
+        generation: None,
+        unusable: None,
+    };
     bench.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
     bench.step(Command::Settle { incarnation: parent, context: CONTEXT });
     for not_before_ms in [u64::MAX, PARK_DECLINE_MS_MAX + 1] {
@@ -251,6 +267,7 @@ fn two_clients_of_one_blocked_worker_are_answered_when_it_has_its_slot() {
         foreground: false,
         attended: false,
         generation: None,
+        unusable: None,
     };
     bench.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
     let wait = |name: &str| {
@@ -282,4 +299,44 @@ fn an_acknowledgement_of_everything_there_could_be_takes_what_there_is() {
     bench.step(Command::Ack { incarnation: parent, last: u64::MAX });
     let Caller::Worker { worker, .. } = caller else { panic!("a worker") };
     assert!(bench.broker.state().workers[&worker].outbox.is_empty());
+}
+
+#[test]
+fn what_the_world_has_against_a_launch_holds_for_a_new_one_alone() {
+    let mut bench = Bench::new(2);
+    let cwd = Rejection::BadCwd { what: "task 0: the working directory `/x` cannot be used: it is gone".into() };
+    let launch = |request_id: &str, digest, unusable| {
+        let task = Task {
+            name: None,
+            stem: "w".into(),
+            token: Token::new(TOKEN),
+            allowance: Allowance::Exactly(0),
+            group: None,
+            timeout_ms: None,
+        };
+        let request_id = request_id.to_owned();
+        let tasks = vec![task];
+        Box::new(Launch { request_id, digest: Digest(digest), tasks, foreground: false, attended: false, generation: None, unusable })
+    };
+    let mut ask = |launch| bench.ask(|call| Command::Launch { call, caller: Caller::Root(TREE), launch });
+    let receipt = |stepped: &Stepped| {
+        stepped.effects.iter().find_map(|effect| {
+            if let Effect::Reply { reply: reply @ Reply::Receipt { .. }, .. } = effect { Some(reply.clone()) } else { None }
+        })
+    };
+    let refusal = |stepped: &Stepped| {
+        stepped.effects.iter().find_map(|effect| if let Effect::Refuse { rejection, .. } = effect { Some(rejection.clone()) } else { None })
+    };
+    // A new one is refused and records nothing.
+    let refused = ask(launch("r", 1, Some(cwd.clone())));
+    assert_eq!((refusal(&refused), refused.records.len()), (Some(cwd.clone()), 0));
+    // It took nothing: the same request is accepted once the directory is there.
+    let first = receipt(&ask(launch("r", 1, None)));
+    assert!(first.is_some());
+    // A repeat is answered as the first time, and records nothing.
+    let again = ask(launch("r", 1, Some(cwd.clone())));
+    assert_eq!((receipt(&again), again.records.len()), (first, 0));
+    // With other content it is an error, as ever.
+    let other = refusal(&ask(launch("r", 2, Some(cwd))));
+    assert_eq!(other, Some(Rejection::RequestIdReused { request_id: "r".into() }));
 }

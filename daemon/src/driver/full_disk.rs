@@ -3,15 +3,12 @@
 
 use roost_core::command::{CallId, Caller, Command};
 use roost_core::effect::{Effect, Reply, Spawn};
-use roost_core::state::worker::Phase;
+use roost_proto::limits::NO_SPACE_RETRY;
 use tokio::sync::mpsc;
-use tokio::time::{Duration, Instant, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::{Driver, DriverError, Due, Turn};
 use crate::session::FromSession;
-
-/// How long something that found no space waits before it is tried again.
-pub(super) const NO_SPACE_RETRY: Duration = Duration::from_secs(1);
 
 impl Driver {
     /// Waits for a while with this turn, which does not fit on the disk.
@@ -93,24 +90,14 @@ impl Driver {
         self.held.push(spawn);
     }
 
-    /// Lets the held starts go when it is time. One that was stopped meanwhile has failed, one that is none any more is forgotten.
+    /// Lets the held starts go when it is time.
     pub(super) fn release_held(&mut self, turn: &mut Turn) {
         if self.held_until.is_none_or(|until| until > Instant::now()) {
             return;
         }
         self.held_until = None;
         for spawn in std::mem::take(&mut self.held) {
-            let incarnation = spawn.incarnation;
-            let Some(worker) = self.broker.state().workers.get(&spawn.worker) else { continue };
-            if worker.incarnation() != incarnation || !matches!(worker.phase, Phase::Starting(_)) {
-                continue;
-            }
-            if worker.stop.is_some() {
-                let reason = "it was stopped before there was room for its files".to_owned();
-                self.backlog.push_back(Command::SpawnFailed { incarnation, reason, transient: false });
-            } else {
-                turn.due.push(Due::Effect(Effect::Spawn(Box::new(spawn))));
-            }
+            self.start_after_all(turn, spawn, "there was room for its files");
         }
     }
 }

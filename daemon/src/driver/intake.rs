@@ -2,13 +2,13 @@
 
 use roost_core::command::{CallId, Command};
 use roost_core::event::Event;
+use roost_core::rejection::Rejection;
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::link::ToBroker;
-use roost_proto::rpc::{ErrorKind, ErrorObject};
 
 use super::{Connection, Driver, DriverError, Due, Turn};
 use crate::journal::Spec;
-use crate::session::{FromSession, Outgoing, Payload};
+use crate::session::{FromSession, Outgoing, Payload, translate};
 
 impl Driver {
     /// One message of the supervisor.
@@ -62,17 +62,24 @@ impl Driver {
         }
     }
 
-    fn command(&mut self, turn: &mut Turn, command: Command, payload: Payload) -> Result<(), DriverError> {
-        if let Command::Launch { call, .. } | Command::Open { call, .. } = &command
+    fn command(&mut self, turn: &mut Turn, mut command: Command, payload: Payload) -> Result<(), DriverError> {
+        if let Command::Open { call, .. } = &command
             && self.has_no_space()
         {
             self.refuse_for_space(*call);
             return Ok(());
         }
+        // One that was accepted when there was room is answered as it was then.
+        if let Command::Launch { launch, .. } = &mut command
+            && self.has_no_space()
+        {
+            launch.unusable = Some(Rejection::NoSpace { directory: self.paths.state_dir.display().to_string() });
+        }
         let first = turn.batch.records.len();
         self.step(turn, command)?;
         match payload {
-            Payload::None => {}
+            // Its file was looked at before, or it is refused.
+            Payload::None | Payload::ContextFile(_) => {}
             Payload::Context(bytes) => {
                 let parked = turn.batch.records[first..]
                     .iter()
@@ -120,8 +127,7 @@ impl Driver {
     }
 
     pub(super) fn refuse_for_space(&mut self, call: CallId) {
-        let message = format!("the disk of {} is full", self.paths.state_dir.display());
-        let hint = Some("free some space there and try again; what runs goes on".to_owned());
-        self.send(call, Outgoing::Refuse { call, error: ErrorObject::new(ErrorKind::NoSpace, message, hint) });
+        let rejection = Rejection::NoSpace { directory: self.paths.state_dir.display().to_string() };
+        self.send(call, Outgoing::Refuse { call, error: translate::refusal(&rejection) });
     }
 }

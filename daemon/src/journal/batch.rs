@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use roost_core::event::{Context, Digest};
+use roost_core::event::{Context, Digest, Place};
 use roost_proto::bytes::Bytes;
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::message::events::NumberedEvent;
@@ -158,7 +158,7 @@ pub struct Recovered {
 pub fn context_of(bytes: &[u8]) -> Context {
     let mut half = [0; 16];
     half.copy_from_slice(&sha256(bytes)[..16]);
-    Context { digest: Digest(u128::from_be_bytes(half)), bytes: bytes.len() as u64 }
+    Context { digest: Digest(u128::from_be_bytes(half)), bytes: bytes.len() as u64, place: Place::Journal }
 }
 
 pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {

@@ -5,13 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use roost_proto::limits::{BALLAST_BYTES, SPACE_LOW_BYTES};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
-
-/// What the ballast takes.
-const BALLAST_BYTES: u64 = 4 << 20;
-/// Less free than this is low.
-const LOW_BYTES: u64 = 16 << 20;
 
 /// A file that can be given up.
 #[derive(Debug)]
@@ -53,7 +49,7 @@ impl Ballast {
 
     /// A file system that does not say how full it is counts as roomy: a commit finds out.
     pub(super) fn space_is_low(&self) -> bool {
-        fs2::available_space(&self.directory).is_ok_and(|free| free < LOW_BYTES)
+        fs2::available_space(&self.directory).is_ok_and(|free| free < SPACE_LOW_BYTES)
     }
 
     fn path(&self) -> PathBuf {

@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use roost_proto::limits::{COMMITS_PER_TRANSACTION_MAX, LOG_BACKLOG_BYTES_MAX};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
@@ -16,12 +17,8 @@ use super::load;
 use super::open::checkpoint;
 use super::write::{self, Reach};
 
-/// Most batches that go into one transaction.
-const GROUP_MAX: usize = 64;
 /// About what a small commit adds to the write-ahead log: four pages.
 const COMMIT_BYTES: usize = 16 << 10;
-/// So much of it is worked off between two commits even when they follow each other without a pause.
-const BACKLOG_BYTES_MAX: usize = 8 << 20;
 
 type Reply = oneshot::Sender<Result<Committed, CommitError>>;
 
@@ -102,13 +99,13 @@ impl Writer {
                 return Ok(());
             };
             let mut group = vec![first];
-            while group.len() < GROUP_MAX
+            while group.len() < COMMITS_PER_TRANSACTION_MAX
                 && let Ok(next) = inbox.try_recv()
             {
                 group.push(next);
             }
             self.commit(group)?;
-            if self.backlog_bytes > BACKLOG_BYTES_MAX {
+            if self.backlog_bytes > LOG_BACKLOG_BYTES_MAX {
                 self.work_off()?;
             }
         }

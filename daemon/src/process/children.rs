@@ -31,7 +31,7 @@ pub struct Lost {
     /// Its standard output file: whether that exists tells if a start without a record may have happened.
     pub stdout_path: Vec<u8>,
     /// As in the order that started it.
-    pub end_leftovers: bool,
+    pub leftovers_grace_ms: Option<u64>,
 }
 
 /// Everything that this supervisor started or adopted and the broker has not forgotten.
@@ -96,7 +96,7 @@ impl Children {
                 }
                 tracing::debug!(%incarnation, pid = started.process.pid, "started");
                 self.by_pid.insert(started.process.pid, incarnation);
-                self.table.insert(incarnation, Child::started(started.process, started.stdin, order.end_leftovers));
+                self.table.insert(incarnation, Child::started(started.process, started.stdin, order.leftovers_grace_ms));
                 self.reports.push(ToBroker::Spawned { incarnation, process: started.process });
             }
             Err(error) => {
@@ -118,13 +118,13 @@ impl Children {
         match adopt::find(incarnation, lost.process, &lost.stdout_path, &self.state_dir, cgroup.as_ref()) {
             Found::Running(process) => {
                 tracing::info!(%incarnation, pid = process.pid, "adopted");
-                self.table.insert(incarnation, Child::adopted(process, lost.end_leftovers));
+                self.table.insert(incarnation, Child::adopted(process, lost.leftovers_grace_ms));
                 self.reports.push(ToBroker::Spawned { incarnation, process });
                 self.watch_main(incarnation, process, now);
             }
             Found::Ended { leftovers } => {
                 tracing::info!(%incarnation, leftovers = leftovers.len(), "had ended before it could be adopted");
-                self.table.insert(incarnation, Child::found_ended(lost.process, lost.end_leftovers));
+                self.table.insert(incarnation, Child::found_ended(lost.process, lost.leftovers_grace_ms));
                 self.examined_unless_hidden(incarnation, leftovers, now);
             }
             Found::NeverStarted => self.reports.push(ToBroker::NeverStarted { incarnation }),

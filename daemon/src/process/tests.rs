@@ -132,7 +132,7 @@ impl World {
             stdin: Stdin::Null,
             stdout_path: file("out"),
             stderr_path: file("err"),
-            end_leftovers: true,
+            leftovers_grace_ms: Some(1_000),
         }
     }
 
@@ -367,7 +367,7 @@ alone! {
         assert_eq!((status, text), (ExitStatus::Code(3), format!("{} one\n", world.path("./script").display())));
         // The end is the main process's, not end-of-file: its output is held open by a leftover here.
         let mut order = world.order(4, &["sh", "-c", "sleep 300 & exit 5"]);
-        order.end_leftovers = false;
+        order.leftovers_grace_ms = None;
         world.spawned(&order);
         assert_eq!(world.exited(4).0, ExitStatus::Code(5));
         world.emptied(4);
@@ -435,7 +435,7 @@ alone! {
 alone! {
     fn kept_leftovers_are_listed_and_left_alone(world) {
         let mut order = world.order(1, &["sh", "-c", "setsid sleep 300 & echo up > fifo"]);
-        order.end_leftovers = false;
+        order.leftovers_grace_ms = None;
         world.script_by(order);
         let (_, leftovers) = world.exited(1);
         world.emptied(1);
@@ -511,7 +511,7 @@ alone! {
         let out = |execution: u64| world.path(&format!("x{execution}-1.out")).as_os_str().as_bytes().to_vec();
         let [out1, out2, out3, out4] = [1, 2, 3, 4].map(out);
 
-        let lost = |process, stdout_path| Lost { process, stdout_path, end_leftovers: true };
+        let lost = |process, stdout_path| Lost { process, stdout_path, leftovers_grace_ms: Some(1_000) };
         world.children.adopt(incarnation(1), lost(Some(recorded), out1), now);
         world.children.adopt(incarnation(2), lost(None, out2), now);
         world.children.adopt(incarnation(3), lost(None, out3), now);
@@ -548,12 +548,12 @@ alone! {
 alone! {
     fn a_dead_worker_with_leftovers_is_found_by_its_marker(world) {
         let mut order = world.order(1, &["sh", "-c", "(sleep 300 & echo up > fifo)"]);
-        order.end_leftovers = false;
+        order.leftovers_grace_ms = None;
         let (process, _) = world.script_by(order.clone());
         world.exited(1);
         world.emptied(1);
         world.children = World::children(&world.dir, world.cgroups.as_deref());
-        let lost = Lost { process: Some(process), stdout_path: order.stdout_path.clone(), end_leftovers: true };
+        let lost = Lost { process: Some(process), stdout_path: order.stdout_path.clone(), leftovers_grace_ms: Some(1_000) };
         world.children.adopt(incarnation(1), lost, Instant::now());
         let (status, leftovers) = world.exited(1);
         assert_eq!((status, leftovers.len()), (ExitStatus::Unknown, 1));

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use roost_proto::id::Incarnation;
+use roost_proto::limits::WATCHED_PER_INCARNATION_MAX;
 use roost_proto::link::ProcessIdentity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -23,9 +24,6 @@ pub enum Watched {
     /// The end of a process.
     Process(ProcessIdentity),
 }
-
-/// The most processes that are watched for one incarnation at a time: a fork bomb must not use up our descriptors.
-pub const WATCHED_PER_INCARNATION_MAX: usize = 64;
 
 /// Processes and cgroups under watch.
 #[derive(Debug)]

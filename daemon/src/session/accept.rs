@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use interprocess::local_socket::traits::tokio::Listener as _;
 use interprocess::os::unix::uds_local_socket::tokio::{Listener, Stream};
+use roost_proto::limits::ACCEPT_PAUSE;
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -19,7 +20,7 @@ use tracing::{debug, error, warn};
 
 use super::connection::Place;
 use super::intake::Store;
-use super::{ACCEPT_PAUSE, Bounds, ConnectionId, FromSession, connection, envelope, peer};
+use super::{Bounds, ConnectionId, FromSession, connection, envelope, peer};
 
 /// Most strangers that are on their way out at one time: so many connections there may be beyond the limit.
 const LEAVING_MAX: usize = 100;

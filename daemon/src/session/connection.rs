@@ -3,30 +3,29 @@
 //! What the methods mean stands in `translate`; what is answered goes through `output`, which is served whenever this half waits.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
 use roost_core::command::{CallId, Command};
-use roost_proto::frame::{LINE_BYTES_MAX, LineTooLong};
+use roost_proto::frame::LineTooLong;
+use roost_proto::limits::{
+    CALLS_PER_CONNECTION_MAX, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINE_BYTES_MAX, LINES_BYTES_MAX, OUTGOING_MAX, RESULTS_PER_CONNECTION_MAX,
+};
 use roost_proto::message::Request;
 use roost_proto::message::launch::Launch;
 use roost_proto::message::session::Hello;
 use roost_proto::rpc::{Call, ErrorKind, ErrorObject};
-use tokio::io::Interest;
-use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::envelope::read_call;
+use super::hang_up::HangUp;
 use super::intake::{Intake, Read, Store};
+use super::look::{self, Question};
 use super::output::{Close, Output, Weight};
-use super::{
-    Bounds, CALLS_PER_CONNECTION_MAX, CWD_WITHIN, ConnectionId, FromSession, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINES_BYTES_MAX,
-    OUTGOING_MAX, RESULTS_PER_CONNECTION_MAX, Standing, call_of, line, peer, translate,
-};
+use super::{Bounds, ConnectionId, FromSession, Standing, call_of, line, peer, translate};
 
 /// What a connection shares with the door.
 pub(super) struct Place {
@@ -157,7 +156,11 @@ impl Connection {
             return Ok(());
         }
         let number = self.next_call();
-        match self.translate(number, call).await? {
+        let asked = match self.translate(number, call).await? {
+            Ok(asked) => self.look(asked).await?,
+            Err(error) => Err(error),
+        };
+        match asked {
             Ok(asked) => {
                 let weight = weight(&asked);
                 if weight == Weight::Large && self.output.large() >= RESULTS_PER_CONNECTION_MAX {
@@ -187,19 +190,21 @@ impl Connection {
         if standing.is_none() || method != Launch::METHOD {
             return Ok(line::understand(number, standing, &method, params.as_deref(), lineage));
         }
-        // A launch is large, and looks at directories, which may lie on a file system that does not answer.
+        // A launch is large.
         let work = tokio::task::spawn_blocking(move || line::understand(number, standing, &method, params.as_deref(), lineage));
-        let done = self.output.meanwhile(&self.stream, timeout(CWD_WITHIN, work)).await?;
-        Ok(match done {
-            Ok(Ok(translated)) => translated,
-            Ok(Err(failed)) => {
-                tracing::error!(error = %failed, "reading a launch failed");
-                Err(ErrorObject::new(ErrorKind::Internal, "reading the launch failed", None))
-            }
-            Err(_) => {
-                let message = format!("a working directory did not answer within {} s", CWD_WITHIN.as_secs());
-                Err(ErrorObject::new(ErrorKind::BadCwd, message, Some("look at its file system, or launch from elsewhere".into())))
-            }
+        let understood = self.output.meanwhile(&self.stream, work).await?;
+        Ok(understood.unwrap_or_else(|failed| Err(unread(&failed))))
+    }
+
+    /// Holds a call against the file system, which may not answer at all.
+    async fn look(&mut self, asked: FromSession) -> Result<Result<FromSession, ErrorObject>, Close> {
+        let Some(question) = Question::of(&asked) else { return Ok(Ok(asked)) };
+        let within = question.within();
+        let work = tokio::task::spawn_blocking(move || question.look());
+        Ok(match self.output.meanwhile(&self.stream, timeout(within, work)).await? {
+            Ok(Ok(found)) => look::answered(asked, Some(found)),
+            Ok(Err(failed)) => Err(unread(&failed)),
+            Err(_) => look::answered(asked, None),
         })
     }
 
@@ -265,6 +270,11 @@ impl Connection {
     }
 }
 
+fn unread(failed: &tokio::task::JoinError) -> ErrorObject {
+    tracing::error!(error = %failed, "reading a call failed");
+    ErrorObject::new(ErrorKind::Internal, "reading the call failed", None)
+}
+
 /// What ended a wait for bytes.
 enum Waited {
     Ready(io::Result<()>),
@@ -285,24 +295,4 @@ fn weight(asked: &FromSession) -> Weight {
     // Three decide as whom the next call is made. A status is large: a peer that reads none has one on its way, not hundreds.
     let first = matches!(command, Command::Hello { .. } | Command::Open { .. } | Command::Attach { .. } | Command::Status { .. });
     if first { Weight::First } else { Weight::Small }
-}
-
-/// Tells a peer that is gone from one that only writes no more (`printf ... | socat - UNIX:...`): both end the input, but only the
-/// former hangs up, and only its calls are abandoned at once.
-struct HangUp(UnixStream);
-
-impl HangUp {
-    /// Watched on a descriptor of its own, so that its readiness can be cleared without confusing whoever writes.
-    fn of(stream: &Stream) -> io::Result<Self> {
-        UnixStream::from_std(stream.as_fd().try_clone_to_owned()?.into()).map(Self)
-    }
-
-    async fn happens(&self) -> io::Result<()> {
-        while !self.0.ready(Interest::WRITABLE).await?.is_write_closed() {
-            // Room to write is no news. Told that there is none, tokio waits for the next event; the end of a peer is one.
-            let cleared = self.0.try_io(Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
-            debug_assert!(cleared.is_err(), "the closure says so");
-        }
-        Ok(())
-    }
 }

@@ -2,7 +2,8 @@
 //!
 //! It knows no method and no connection.
 
-use roost_proto::frame::LINE_BYTES_MAX;
+use roost_proto::limits::LINE_BYTES_MAX;
+use roost_proto::limits::PARSE_ERROR_CHARS_MAX;
 use roost_proto::message::tree::Progress;
 use roost_proto::rpc::{Answer, Call, ErrorKind, ErrorObject, Version};
 use serde::Deserialize;
@@ -40,14 +41,13 @@ pub fn read_call(line: &[u8]) -> Result<Call, Unreadable> {
 /// What JSON did not fit, and where. A text that was found in the wrong place is repeated only by its start, and without anything that
 /// a terminal or a log would obey.
 pub fn in_words(error: &serde_json::Error) -> String {
-    const CHARS_MAX: usize = 300;
     let whole = error.to_string();
     let mut words = String::new();
-    for c in whole.chars().take(CHARS_MAX) {
+    for c in whole.chars().take(PARSE_ERROR_CHARS_MAX) {
         let turns_text = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if c.is_control() || turns_text { words.extend(c.escape_unicode()) } else { words.push(c) }
     }
-    if whole.chars().nth(CHARS_MAX).is_some() {
+    if whole.chars().nth(PARSE_ERROR_CHARS_MAX).is_some() {
         words.push_str(&format!("... at line {} column {}", error.line(), error.column()));
     }
     words

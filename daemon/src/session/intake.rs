@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
-use roost_proto::frame::{LINE_BYTES_MAX, LineTooLong, Lines};
+use roost_proto::frame::{LineTooLong, Lines};
+use roost_proto::limits::{LINE_BYTES_FREE, LINE_BYTES_MAX};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-
-use super::LINE_BYTES_FREE;
 
 /// How much is read at once.
 const CHUNK_BYTES: usize = 32 << 10;

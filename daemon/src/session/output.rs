@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
 use roost_core::command::CallId;
+use roost_proto::limits::OUTPUT_BYTES_MAX;
 use roost_proto::rpc::ErrorObject;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, error};
 
 use super::envelope::{answer_line, error_line, notice_line, progress_line};
-use super::{OUTPUT_BYTES_MAX, Outgoing, Standing};
+use super::{Outgoing, Standing};
 
 /// Why a connection ends.
 #[derive(Debug, thiserror::Error)]

@@ -5,11 +5,10 @@
 
 use std::io;
 
+use roost_proto::limits::ANCESTORS_MAX;
+
 use interprocess::local_socket::traits::StreamCommon;
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
-
-/// Most ancestors that are looked at.
-const ANCESTORS_MAX: usize = 64;
 
 /// The process that connected.
 #[derive(Debug, Clone, Copy)]

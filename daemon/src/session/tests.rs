@@ -4,8 +4,10 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use roost_core::command::Claim;
-use roost_proto::frame::LINE_BYTES_MAX;
 use roost_proto::id::{Epoch, Token, TreeId, WorkerId};
+use roost_proto::limits::{
+    CALLS_PER_CONNECTION_MAX, HELLO_BYTES_MAX, LINE_BYTES_FREE, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, RESULTS_PER_CONNECTION_MAX,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;

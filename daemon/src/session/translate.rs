@@ -4,21 +4,20 @@
 //! checked as far as it can be without the broker's state.
 
 use roost_core::command::{self, CallId, Caller, Claim, Command};
-use roost_core::event::{self, Context, Digest};
+use roost_core::event::{Context, Digest, Place};
 use roost_proto::id::{Token, TreeId};
+use roost_proto::limits::{CONTEXT_BYTES_MAX, NAMES_PER_CALL_MAX};
 use roost_proto::message::deliver::Inbox;
 use roost_proto::message::events::ReadEvents;
 use roost_proto::message::usage::ReadUsage;
 use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
 use roost_proto::message::launch::Launch;
-use roost_proto::message::park::{CONTEXT_BYTES_MAX, Park};
+use roost_proto::message::park::Park;
 use roost_proto::message::result::{ReadResult, Wait};
 use roost_proto::message::session::{Capability, Hello, RoleAsked};
 use roost_proto::message::status::Status;
 use roost_proto::message::stop::{Interrupt, Stop};
-use roost_proto::message::tree::{
-    Attach, BlockedWait, Cap, Close, InterruptScope, Leftovers, OnParentFailure, Open, Pause, Settings, Watch,
-};
+use roost_proto::message::tree::{Attach, Cap, Close, Open, Pause, Watch};
 use roost_proto::message::{METHODS, PROTOCOL_VERSION, Request};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -31,9 +30,12 @@ use super::{FromSession, Payload, Standing};
 
 mod answers;
 mod launch;
+mod settings;
 mod speak;
 
 pub use answers::{Answer, Files, Outputs, progress, refusal, reply, wake};
+pub use launch::shown;
+pub use settings::{settings_in, settings_out};
 
 /// The oldest protocol version that this build speaks.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
@@ -41,8 +43,6 @@ pub const PROTOCOL_VERSION_MIN: u32 = 1;
 /// What a connection may call that only reads.
 const READING: [&str; 6] =
     [Status::METHOD, ReadUsage::METHOD, ReadEvents::METHOD, Watch::METHOD, DaemonStatus::METHOD, Inbox::METHOD];
-/// Most names of one call.
-const NAMES_MAX: usize = 10_000;
 
 /// The method of this name, if there is one: what is logged of a name that a peer has made up is nothing.
 pub fn known(method: &str) -> Option<&'static str> {
@@ -179,55 +179,6 @@ pub fn request(call: CallId, standing: Standing, method: &str, params: Option<&R
     })
 }
 
-/// The settings of a tree as the core keeps them.
-pub fn settings_in(settings: Settings) -> event::Settings {
-    event::Settings {
-        cap: settings.cap,
-        budget: settings.budget,
-        lend_slots: match settings.blocked_wait {
-            BlockedWait::Lend => true,
-            BlockedWait::Refuse => false,
-        },
-        end_leftovers: match settings.leftovers {
-            Leftovers::End => true,
-            Leftovers::Keep => false,
-        },
-        adopt_orphans: match settings.on_parent_failure {
-            OnParentFailure::Adopt => true,
-            OnParentFailure::Stop => false,
-        },
-        stop_grace_ms: settings.stop_grace_ms,
-        depth_max: settings.depth_max,
-        interrupt_scope: match settings.interrupt_scope {
-            InterruptScope::All => event::InterruptScope::All,
-            InterruptScope::Foreground => event::InterruptScope::Foreground,
-            InterruptScope::None => event::InterruptScope::None,
-        },
-        // A map of this kind is in the order of its names.
-        group_caps: settings.group_caps.into_iter().collect(),
-        ..event::Settings::default()
-    }
-}
-
-/// And back.
-pub fn settings_out(settings: event::Settings) -> Settings {
-    Settings {
-        cap: settings.cap,
-        budget: settings.budget,
-        blocked_wait: if settings.lend_slots { BlockedWait::Lend } else { BlockedWait::Refuse },
-        leftovers: if settings.end_leftovers { Leftovers::End } else { Leftovers::Keep },
-        on_parent_failure: if settings.adopt_orphans { OnParentFailure::Adopt } else { OnParentFailure::Stop },
-        stop_grace_ms: settings.stop_grace_ms,
-        depth_max: settings.depth_max,
-        interrupt_scope: match settings.interrupt_scope {
-            event::InterruptScope::All => InterruptScope::All,
-            event::InterruptScope::Foreground => InterruptScope::Foreground,
-            event::InterruptScope::None => InterruptScope::None,
-        },
-        group_caps: settings.group_caps.into_iter().collect(),
-    }
-}
-
 /// The digest of a saved context: the first half of its SHA-256.
 pub fn digest_of(bytes: &[u8]) -> Digest {
     shortened(Sha256::new_with_prefix(bytes))
@@ -252,12 +203,24 @@ fn open(call: CallId, open: Open) -> Result<FromSession, ErrorObject> {
 }
 
 fn park(call: CallId, caller: Caller, park: Park) -> Result<FromSession, ErrorObject> {
-    let bytes = park.context.0;
+    let bad = |message: String, hint: &str| Err(ErrorObject::new(ErrorKind::BadValue, message, Some(hint.into())));
+    let bytes = match (park.context, park.context_path) {
+        (Some(context), None) => context.0,
+        (None, Some(path)) => {
+            // What is in it is found before the call goes on.
+            let context = Context { digest: digest_of(&[]), bytes: 0, place: Place::Path };
+            let payload = Payload::ContextFile(path.as_os_str().into());
+            return Ok(FromSession::Command { command: Command::Park { call, caller, context }, payload });
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            return bad("a park has either a context or the path of one".into(), "send `context` or `context_path`");
+        }
+    };
     if bytes.len() > CONTEXT_BYTES_MAX {
         let message = format!("the context must have at most {CONTEXT_BYTES_MAX} bytes, and this one has {}", bytes.len());
-        return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("keep it in a file, and save the file's path".into())));
+        return bad(message, "keep it in a file, and park with `--context-path FILE`");
     }
-    let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64 };
+    let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64, place: Place::Journal };
     Ok(FromSession::Command { command: Command::Park { call, caller, context }, payload: Payload::Context(bytes) })
 }
 
@@ -271,10 +234,10 @@ fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> R
 
 /// A list of names is kept as long as its call waits, and in the journal after it.
 fn not_many(names: &[String]) -> Result<(), ErrorObject> {
-    if names.len() <= NAMES_MAX {
+    if names.len() <= NAMES_PER_CALL_MAX {
         return Ok(());
     }
-    let message = format!("{} names in one call, and the limit is {NAMES_MAX}", names.len());
+    let message = format!("{} names in one call, and the limit is {NAMES_PER_CALL_MAX}", names.len());
     Err(ErrorObject::new(ErrorKind::Limit, message, Some("split them into several calls, or name none to wait for all".into())))
 }
 
@@ -346,28 +309,8 @@ mod tests {
     fn lists_of_names_are_bounded() {
         for (method, rest) in [("wait", r#""request_id":"r","#), ("stop", "")] {
             let of = |names: usize| asked(method, &format!(r#"{{{rest}"names":[{}]}}"#, vec!["\"a\""; names].join(",")));
-            assert!(of(NAMES_MAX).is_ok());
-            assert!(of(NAMES_MAX + 1).is_err_and(|error| error.data.kind == ErrorKind::Limit), "{method}");
-        }
-    }
-
-    #[test]
-    fn settings_come_back_as_they_went() {
-        let odd = Settings {
-            interrupt_scope: InterruptScope::Foreground,
-            cap: 1,
-            budget: 2,
-            blocked_wait: BlockedWait::Refuse,
-            leftovers: Leftovers::Keep,
-            on_parent_failure: OnParentFailure::Adopt,
-            stop_grace_ms: 3,
-            depth_max: 4,
-            group_caps: [("b".to_owned(), 1), ("a".to_owned(), 2)].into(),
-        };
-        for settings in [odd, Settings::default()] {
-            let kept = settings_in(settings.clone());
-            assert!(kept.group_caps.is_sorted());
-            assert_eq!(settings_out(kept), settings);
+            assert!(of(NAMES_PER_CALL_MAX).is_ok());
+            assert!(of(NAMES_PER_CALL_MAX + 1).is_err_and(|error| error.data.kind == ErrorKind::Limit), "{method}");
         }
     }
 

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use roost_proto::limits::CONNECTIONS_WAITING_MAX;
 use roost_proto::paths::Paths;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
@@ -17,9 +18,6 @@ use rustix::process::{Pid, test_kill_process};
 
 use super::place::Refusal;
 use crate::config::LOCK_ORPHAN;
-
-/// How many connections may wait while there is no broker. The kernel lowers it to `net.core.somaxconn`.
-const BACKLOG: i32 = 4096;
 
 /// Takes the instance lock and writes our pid into it. The file is never deleted: whoever opened it before would lock a file
 /// that nobody else can see.
@@ -81,7 +79,7 @@ impl Listening {
             // Before the bind, so that the file never has another mode.
             fchmod(&socket, Mode::from_raw_mode(0o600))?;
             bind(&socket, &address)?;
-            listen(&socket, BACKLOG)?;
+            listen(&socket, CONNECTIONS_WAITING_MAX)?;
             Ok::<_, rustix::io::Errno>(socket)
         };
         let socket = make().map_err(|error| failed(error.into()))?;

@@ -52,8 +52,8 @@ impl Supervisor<'_> {
             ToSupervisor::Spawn(order) => self.children.spawn(&order),
             ToSupervisor::Signal { incarnation, signal } => self.children.signal(incarnation, signal),
             ToSupervisor::Forget { incarnation } => self.children.forget(incarnation),
-            ToSupervisor::Adopt { incarnation, process, stdout_path, end_leftovers } => {
-                self.children.adopt(incarnation, crate::process::children::Lost { process, stdout_path, end_leftovers }, now);
+            ToSupervisor::Adopt { incarnation, process, stdout_path, leftovers_grace_ms } => {
+                self.children.adopt(incarnation, crate::process::children::Lost { process, stdout_path, leftovers_grace_ms }, now);
             }
             ToSupervisor::Status { line } => self.announcer.status(&line),
             ToSupervisor::Ready => {

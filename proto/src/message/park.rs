@@ -4,15 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
 
-/// The most bytes of a context that is sent; a larger one must be kept by the worker and named here by a path.
-pub const CONTEXT_BYTES_MAX: usize = 1 << 20;
-
 /// Saves the caller's context. Once answered, the process must exit; the same argv is started again when there is something
 /// to wake for: a child's completion, or no active descendant any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Park {
     /// What the next process finds in the file named by `ROOST_CONTEXT`.
-    pub context: Bytes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Bytes>,
+    /// Instead of it: the absolute path of a file of the worker's own, which `ROOST_CONTEXT` names then. Its length and digest are
+    /// kept; it must be what it was when the worker is woken, and is never removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_path: Option<Bytes>,
 }
 
 /// Answer to [`Park`]: the context is on disk.

@@ -6,9 +6,6 @@ use crate::id::{Epoch, ExecutionId, JobId, TreeId, WorkerId};
 use crate::message::tree::Progress;
 use crate::outcome::Outcome;
 
-/// The most workers of one [`StatusReply`]; a client asks for the next page.
-pub const STATUS_PAGE_WORKERS_MAX: u32 = 2_000;
-
 /// Looks at a tree (root, worker) or at all trees (operator).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {

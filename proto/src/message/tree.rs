@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Token, TreeId};
+use crate::message::session::DeliveryMode;
+use crate::limits;
 
 /// Opens a tree, or attaches to the open one of the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,8 +64,69 @@ pub struct Settings {
     pub depth_max: u32,
     /// What an interrupt reaches.
     pub interrupt_scope: InterruptScope,
+    /// How completions reach a lead's model.
+    pub delivery: DeliveryMode,
+    /// Which completions are told together; never with `steer`.
+    pub join: JoinMode,
     /// Most live workers per group, for groups that are named here.
     pub group_caps: BTreeMap<String, u32>,
+    /// Times and tries.
+    pub timing: Timing,
+}
+
+/// Times and tries that hold for a whole tree. 0 is off; times are milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// A process that has parked is killed if it has not exited by then; 0 is never.
+    pub settle_to_exit_ms: u64,
+    /// Between TERM and KILL of what a main process leaves behind; 0 is KILL at once.
+    pub leftovers_grace_ms: u64,
+    /// Further tries of a start that failed for want of something that may come back, or of a wake; 0 is none.
+    pub start_retries: u32,
+    /// Pause before the first further try; the n-th is n times as long.
+    pub start_retry_ms: u64,
+    /// How long a slot must have been to spare before an early wake takes it; 0 is at once.
+    pub early_wake_dwell_ms: u64,
+    /// Admissions that may pass over a ready final wake, at least 1.
+    pub wake_bypass: u64,
+    /// A worker that was asked to park and has not answered by then is left alone for a while; 0 is no deadline.
+    pub park_deadline_ms: u64,
+    /// For how long.
+    pub park_again_ms: u64,
+    /// A process that speaks the protocol is killed and started again if it has not said hello by then; 0 is never.
+    pub startup_ms: u64,
+    /// A worker that speaks and shows no sign of life for so long, outside of a tool, has failed; 0 is never.
+    pub idle_ms: u64,
+    /// How long a completion is held back before its lead takes it in, so that a reading of it comes first; 0 is not at all.
+    pub hold_ms: u64,
+    /// Launches of one lead without a longer pause between them are told of together, where `join` says so.
+    pub join_window_ms: u64,
+    /// How long the first completion of such a group waits for the others; 0 is not at all.
+    pub join_hold_ms: u64,
+    /// How long the first straggler waits for the others; 0 is not at all.
+    pub join_straggler_ms: u64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            settle_to_exit_ms: limits::SETTLE_TO_EXIT_MS,
+            leftovers_grace_ms: limits::LEFTOVERS_GRACE_MS,
+            start_retries: limits::START_RETRIES,
+            start_retry_ms: limits::START_RETRY_MS,
+            early_wake_dwell_ms: limits::EARLY_WAKE_DWELL_MS,
+            wake_bypass: limits::WAKE_BYPASS,
+            park_deadline_ms: limits::PARK_DEADLINE_MS,
+            park_again_ms: limits::PARK_AGAIN_MS,
+            startup_ms: limits::STARTUP_MS,
+            idle_ms: limits::IDLE_MS,
+            hold_ms: limits::HOLD_MS,
+            join_window_ms: limits::JOIN_WINDOW_MS,
+            join_hold_ms: limits::JOIN_HOLD_MS,
+            join_straggler_ms: limits::JOIN_STRAGGLER_MS,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -74,10 +137,13 @@ impl Default for Settings {
             blocked_wait: BlockedWait::Lend,
             leftovers: Leftovers::End,
             on_parent_failure: OnParentFailure::Stop,
-            stop_grace_ms: 5_000,
+            stop_grace_ms: limits::STOP_GRACE_MS,
             depth_max: 4_096,
             interrupt_scope: InterruptScope::All,
+            delivery: DeliveryMode::Steer,
+            join: JoinMode::Async,
             group_caps: BTreeMap::new(),
+            timing: Timing::default(),
         }
     }
 }
@@ -96,7 +162,7 @@ pub enum BlockedWait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leftovers {
-    /// They are ended: TERM, then KILL after 1 s; the slot is free when they are gone.
+    /// They are ended: TERM, then KILL after [`Timing::leftovers_grace_ms`]; the slot is free when they are gone.
     End,
     /// They are listed and left alone; the slot is free at once.
     Keep,
@@ -110,6 +176,19 @@ pub enum OnParentFailure {
     Stop,
     /// The nearest living ancestor owns them.
     Adopt,
+}
+
+/// Which completions are told together. A group is what one lead launched without a longer pause than `join_window_ms`, two workers or
+/// more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JoinMode {
+    /// Each alone.
+    Async,
+    /// Those of a group.
+    Group,
+    /// The same: a single worker is never held back.
+    Smart,
 }
 
 /// What an interrupt of the root reaches.

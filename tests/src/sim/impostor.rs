@@ -2,7 +2,7 @@
 
 use roost_core::command::{CallId, Caller, Claim, Command};
 use roost_core::effect::Effect;
-use roost_core::event::{Context, Digest};
+use roost_core::event::{Context, Digest, Place};
 use roost_proto::id::{Epoch, Incarnation};
 use roost_proto::link::ExitStatus;
 
@@ -25,7 +25,7 @@ impl World {
         let old = Epoch(of.epoch.0.saturating_sub(1));
         let gone = Incarnation { epoch: old, ..of };
         let stale = Caller::Worker { worker, epoch: old };
-        let context = Context { digest: Digest(9), bytes: 1 };
+        let context = Context { digest: Digest(9), bytes: 1, place: Place::Journal };
         self.note("impostors");
         // Everything due is done first, so that what is recorded after it is the impostor's.
         self.step(Command::Tick)?;

@@ -46,6 +46,8 @@ pub(crate) struct Model {
     ledgers: BTreeMap<(TreeId, Owner), (u64, u64)>,
     /// The caps of the groups of each tree.
     groups: BTreeMap<TreeId, Vec<u32>>,
+    /// How many starts may pass over who is ready, in each tree.
+    bypasses: BTreeMap<TreeId, u64>,
     /// Trees in which orphans are adopted.
     adopting: BTreeSet<TreeId>,
 }
@@ -86,6 +88,7 @@ impl Model {
                 if opened.settings.adopt_orphans {
                     self.adopting.insert(opened.tree);
                 }
+                self.bypasses.insert(opened.tree, opened.settings.timing.wake_bypass);
                 self.groups.insert(opened.tree, opened.settings.group_caps.iter().map(|(_, cap)| *cap).collect());
             }
             Event::JobAccepted(job) => {
@@ -153,7 +156,9 @@ impl Model {
                 known.parked = true;
             }
             Event::SlotFreed { worker, .. } => {
-                self.worker(*worker)?.slot = false;
+                let known = self.worker(*worker)?;
+                known.slot = false;
+                known.ready = None;
                 self.note_ready(Owner::Worker(*worker));
             }
             Event::Reowned { worker, owner } => self.worker(*worker)?.owner = *owner,
@@ -229,6 +234,10 @@ impl Model {
     fn stop_asked(&mut self, worker: WorkerId) -> Checked {
         let known = self.worker(worker)?;
         known.stopping = true;
+        if known.parked {
+            // It does not wake any more. Whoever is alive and waits for its slot still goes on.
+            known.ready = None;
+        }
         if known.deferred {
             known.slot = false;
         }
@@ -239,7 +248,7 @@ impl Model {
     fn note_ready(&mut self, owner: Owner) {
         let Owner::Worker(lead) = owner else { return };
         let active = self.workers.values().any(|other| other.owner == owner && other.outcome.is_none());
-        if let Some(known) = self.workers.get_mut(&lead).filter(|known| known.parked && !active) {
+        if let Some(known) = self.workers.get_mut(&lead).filter(|known| known.parked && !known.slot && !known.stopping && !active) {
             known.ready = Some(0);
         }
     }

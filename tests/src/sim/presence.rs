@@ -3,8 +3,8 @@
 use roost_core::command::{CallId, Command};
 use roost_core::effect::{Effect, Reply};
 use roost_core::event::{Event, Record};
-use roost_core::limits::REATTACH_MS;
 use roost_proto::id::TreeId;
+use roost_proto::limits::REATTACH_MS;
 
 use super::Checked;
 use super::script::{Ask, Asking, Call};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use roost_core::event::Settings;
+use roost_core::event::{Settings, Timing};
 
 use super::plan::Plan;
 use super::rng::Rng;
@@ -37,6 +37,18 @@ pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
         stop_grace_ms: [0, 50, 5_000][rng.index(3)],
         depth_max: 2 + u32::try_from(rng.below(4)).unwrap_or(0),
         group_caps: if rng.chance(350) { vec![("writers".into(), 1 + u32::try_from(rng.below(2)).unwrap_or(0))] } else { Vec::new() },
+        timing: Timing {
+            // Whoever lingers leaves only when it is killed, so never 0.
+            settle_to_exit_ms: [1, 300, 5_000][rng.index(3)],
+            leftovers_grace_ms: [0, 1_000][rng.index(2)],
+            start_retries: [0, 1, 2, 2][rng.index(4)],
+            start_retry_ms: [0, 20, 1_000][rng.index(3)],
+            early_wake_dwell_ms: [0, 250, 250, 2_000][rng.index(4)],
+            wake_bypass: [1, 2, 32][rng.index(3)],
+            // Some never answer: never 0 either.
+            park_deadline_ms: [1, 50, 10_000][rng.index(3)],
+            park_again_ms: [0, 5_000][rng.index(2)],
+        },
     }
 }
 

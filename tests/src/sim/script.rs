@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Task};
-use roost_core::event::{Context, Digest, Settings};
+use roost_core::event::{Context, Digest, Place, Settings};
 use roost_proto::id::{Incarnation, Token, TreeId, WorkerId};
 
 use super::plan::{Op, Plan};
@@ -133,7 +133,7 @@ pub(crate) fn context_of(name: &str, at: &Progress) -> (u128, Context) {
     let mut hasher = DefaultHasher::new();
     (name, at).hash(&mut hasher);
     let digest = u128::from(hasher.finish());
-    (digest, Context { digest: Digest(digest), bytes: 8 })
+    (digest, Context { digest: Digest(digest), bytes: 8, place: Place::Journal })
 }
 
 /// What a command needs beside the asking.
@@ -200,6 +200,6 @@ impl Asking<'_> {
             })
             .collect();
         let (digest, _) = context_of(&names.join(" "), &Progress::default());
-        Launch { request_id, digest: Digest(digest), tasks, foreground, attended: false, generation: None }
+        Launch { request_id, digest: Digest(digest), tasks, foreground, attended: false, generation: None, unusable: None }
     }
 }

@@ -6,7 +6,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use roost_core::command::{CallId, Caller, Command, Launch, Open};
-use roost_core::event::{Context, Digest, Settings};
+use roost_core::event::{Context, Digest, Place, Settings};
 use roost_core::state::worker::Worker;
 use roost_proto::id::{Epoch, Incarnation, TreeId};
 use roost_proto::link::ExitStatus;
@@ -104,7 +104,7 @@ impl Table {
             _ => {}
         }
         let incarnation = self.worker(words[0]).map(Worker::incarnation);
-        let context = Context { digest: Digest(7), bytes: 1 };
+        let context = Context { digest: Digest(7), bytes: 1, place: Place::Journal };
         match words[1] {
             "exits" => self.world.end_process(incarnation?, ExitStatus::Code(i32::try_from(number(2)).unwrap_or(1)), false),
             "dies" => self.world.end_process(incarnation?, ExitStatus::Signal(i32::try_from(number(2)).unwrap_or(9)), false),
@@ -146,6 +146,7 @@ impl Table {
                     tasks,
                     foreground: words[1] == "run",
                     generation: option("generation").and_then(|n| n.parse().ok()),
+                    unusable: None,
                 };
                 Command::Launch { call, caller, launch: Box::new(launch) }
             }
@@ -169,7 +170,7 @@ impl Table {
             "pause" => Command::Pause { call, caller, paused: true },
             "resume" => Command::Pause { call, caller, paused: false },
             "close" => Command::Close { call, caller, now: false },
-            "parks" => Command::Park { call, caller, context: Context { digest: Digest(7), bytes: 1 } },
+            "parks" => Command::Park { call, caller, context: Context { digest: Digest(7), bytes: 1, place: Place::Journal } },
             other => return Err(format!("nobody knows how to {other}")),
         };
         self.world.contexts.insert(7, Progress::default());

@@ -103,14 +103,14 @@ fn links() -> Vec<(&'static str, Vec<u8>)> {
         stdin: Stdin::File(b"/x".to_vec()),
         stdout_path: b"/o".to_vec(),
         stderr_path: b"/e".to_vec(),
-        end_leftovers: true,
+        leftovers_grace_ms: Some(1_000),
     };
     let to_supervisor = [
         ToSupervisor::Hello { version: 1 },
         ToSupervisor::Spawn(Box::new(order)),
         ToSupervisor::Signal { incarnation, signal: Signal::Term },
         ToSupervisor::Forget { incarnation },
-        ToSupervisor::Adopt { incarnation, process: Some(process), stdout_path: b"/o".to_vec(), end_leftovers: true },
+        ToSupervisor::Adopt { incarnation, process: Some(process), stdout_path: b"/o".to_vec(), leftovers_grace_ms: Some(1_000) },
         ToSupervisor::Status { line: "fine".into() },
         ToSupervisor::Ready,
         ToSupervisor::Shutdown,

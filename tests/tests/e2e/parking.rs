@@ -222,3 +222,96 @@ fn what_a_lead_answered_waits_for_its_children() {
     assert_eq!(tree.answer("lead"), "done\n");
     assert_eq!(tree.worker("kid")["outcome"]["status"], "completed");
 }
+
+/// Parks with a file of its own, and answers with the name and digest of what it is woken with.
+const BY_PATH: &str = r#"if [ "${ROOST_WAKE-}" = 1 ]; then echo "$ROOST_CONTEXT"; sha256sum <"$ROOST_CONTEXT"; exit; fi
+    roost spawn --name "kid-$1" -- sh -c 'read x <"$F/gate"' >&2; cd "$F"; exec roost park --context-path own/ctx"#;
+
+/// A lead that has parked with `own/ctx`, a file of 5 MiB, while its child is held back.
+fn parked_by_path(home: &Home, tree: &Tree<'_>, name: &str) -> Vec<u8> {
+    let bytes: Vec<u8> = (0..5 << 20).map(|at: u32| (at * 7 % 251) as u8).collect();
+    std::fs::create_dir_all(home.file("own")).unwrap();
+    std::fs::write(home.file("own/ctx"), &bytes).unwrap();
+    tree.roost(["spawn", "--name", name, "--descendants", "1", "--", "sh", "-c", BY_PATH, "lead", name]).run().ok();
+    tree.until_state(name, "parked");
+    bytes
+}
+
+#[test]
+fn a_file_of_the_workers_own_is_its_context() {
+    let home = Home::new();
+    let mut gate = home.fifo("gate");
+    let tree = Tree::open(&home, &["--cap", "1"]);
+    let bytes = parked_by_path(&home, &tree, "lead");
+    // A new broker knows it from the journal.
+    home.kill_broker();
+    gate.release(1);
+    let own = home.file("own/ctx").canonicalize().unwrap();
+    let digest = home.command("sha256sum").arg(&own).run().ok();
+    let digest = digest.text().split_whitespace().next().unwrap().to_owned();
+    assert_eq!(tree.answer("lead"), format!("{}\n{digest}  -\n", own.display()));
+    assert!(std::fs::read(&own).unwrap() == bytes, "it is the worker's, and stays");
+}
+
+#[test]
+fn a_file_that_is_not_what_it_was_is_no_context() {
+    let home = Home::new();
+    let mut gate = home.fifo("gate");
+    let tree = Tree::open(&home, &["--cap", "1"]);
+    let own = home.file("own/ctx");
+    type Damage<'a> = &'a dyn Fn(Vec<u8>);
+    let table: [(&str, Damage<'_>, &str); 4] = [
+        ("gone", &|_| std::fs::remove_file(&own).unwrap(), "it is gone"),
+        (
+            "shorter",
+            &|bytes| std::fs::write(&own, &bytes[1..]).unwrap(),
+            "it is shorter than when it was saved, 5242879 bytes and not 5242880",
+        ),
+        ("longer", &|bytes| std::fs::write(&own, [&bytes[..], b"x"].concat()).unwrap(), "it is longer"),
+        (
+            "other",
+            &|mut bytes| {
+                bytes[4 << 20] ^= 1;
+                std::fs::write(&own, bytes).unwrap();
+            },
+            "its content is not what it was",
+        ),
+    ];
+    for (name, damage, why) in table {
+        let bytes = parked_by_path(&home, &tree, name);
+        damage(bytes);
+        gate.release(1);
+        let result = tree.result(name);
+        assert_eq!(outcome_of(&result), "context_corrupt", "{result}");
+        let reason = result["outcome"]["reason"].as_str().unwrap();
+        assert!(reason.contains(why) && reason.contains("own/ctx"), "{name}: {reason}");
+        // Never a fresh start.
+        assert_eq!((&result["answer"], &tree.worker(name)["epoch"]), (&json!(""), &json!(2)));
+    }
+}
+
+#[test]
+fn what_cannot_be_a_context_is_refused_and_nothing_is_saved() {
+    let home = Home::new();
+    let _pipe = home.fifo("pipe");
+    let tree = Tree::open(&home, &[]);
+    std::fs::File::create(home.file("large")).unwrap().set_len((1 << 30) + 1).unwrap();
+    for (name, why) in
+        [("missing", "No such file"), ("s", "not a regular file"), ("pipe", "not a regular file"), ("large", "1073741825 bytes")]
+    {
+        let path = home.file(name);
+        tree.roost(["spawn", "--name", name, "--", "roost", "park", "--context-path"]).arg(&path).run().ok();
+        assert_eq!(outcome_of(&tree.result(name)), "exit");
+        assert_eq!(tree.worker(name)["epoch"], 1);
+        let told = tree.roost(["logs", name, "--stderr"]).run().ok();
+        assert!(told.text().contains(why) && told.text().contains(path.to_str().unwrap()), "{told}");
+    }
+    // One or the other.
+    let both = tree.roost(["park", "--context", "-", "--context-path", "x"]).run().expect(2);
+    assert!(both.err().contains("--context-path"), "{both}");
+    let both = tree.wire().call("park", &json!({"context": "c", "context_path": "/x"})).unwrap_err();
+    let neither = tree.wire().call("park", &json!({})).unwrap_err();
+    for error in [both, neither] {
+        assert_eq!(roost_tests::real::kind_of(&error), "bad_value", "{error}");
+    }
+}

@@ -269,3 +269,36 @@ fn wait_any_ends_at_the_first_end() {
     gate.release(1);
     tree.roost(["wait"]).run().ok();
 }
+
+#[test]
+fn a_repeated_launch_gets_its_receipt_after_its_directory_has_vanished() {
+    let home = Home::new();
+    let tree = Tree::open(&home, &[]);
+    let gone = home.file("gone");
+    std::fs::create_dir(&gone).unwrap();
+    let launch = |request_id: &str| {
+        json!({
+            "request_id": request_id,
+            "tasks": [{"argv": ["true"]}, {"argv": ["true"], "cwd": "/"}],
+            "submitter": {"env": [["PATH", "/usr/bin:/bin"]], "cwd": gone, "umask": 18},
+        })
+    };
+    let receipt = tree.wire().call("launch", &launch("r")).unwrap();
+    tree.roost(["wait"]).run().ok();
+    std::fs::remove_dir(&gone).unwrap();
+    assert_eq!(tree.wire().call("launch", &launch("r")), Ok(receipt.clone()));
+    // Also by a broker that knows it from the journal.
+    home.kill_broker();
+    tree.until("two workers", |status| status["workers"].as_array().is_some_and(|workers| workers.len() == 2));
+    assert_eq!(tree.wire().call("launch", &launch("r")), Ok(receipt));
+    // A new one is refused, in the same words as ever, and takes nothing.
+    let error = tree.wire().call("launch", &launch("new")).unwrap_err();
+    let expected = format!("task 0: the working directory `{}` cannot be used: No such file or directory (os error 2)", gone.display());
+    assert_eq!((roost_tests::real::kind_of(&error), error["message"].as_str()), ("bad_cwd", Some(expected.as_str())));
+    assert_eq!(error["data"]["hint"], "create it, or name another one");
+    assert_eq!(tree.status()["workers"].as_array().unwrap().len(), 2);
+    // With other content it is an error, whether its directory is there or not.
+    let mut other = launch("r");
+    other["tasks"][0]["argv"] = json!(["false"]);
+    assert_eq!(roost_tests::real::kind_of(&tree.wire().call("launch", &other).unwrap_err()), "request_id_reused");
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use roost_core::broker::Broker;
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
-use roost_core::event::{Digest, InterruptScope, Settings};
+use roost_core::event::{Digest, InterruptScope, Settings, Timing};
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, Token, TreeId};
@@ -26,6 +26,7 @@ fn open() -> Command {
         stop_grace_ms: 5_000,
         depth_max: 10,
         group_caps: Vec::new(),
+        timing: Timing::default(),
         interrupt_scope: InterruptScope::default(),
     };
     let open = Open { tree: TREE, token: Token::new([1; 16]), request_id: "open".into(), key: None, ephemeral: false, settings };
@@ -41,8 +42,15 @@ fn launch(name: &str, call: u64, timeout_ms: Option<u64>) -> Command {
         group: None,
         timeout_ms,
     };
-    let launch =
-        Launch { request_id: name.into(), digest: Digest(0), tasks: vec![task], foreground: false, generation: None, attended: false };
+    let launch = Launch {
+        request_id: name.into(),
+        digest: Digest(0),
+        tasks: vec![task],
+        foreground: false,
+        generation: None,
+        attended: false,
+        unusable: None,
+    };
     Command::Launch { call: CallId(call), caller: Caller::Root(TREE), launch: Box::new(launch) }
 }
 

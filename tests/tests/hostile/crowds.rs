@@ -4,14 +4,12 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use roost_proto::limits::CONNECTIONS_MAX;
 use roost_tests::real::{Home, Wire, kind_of};
 use serde_json::json;
 
 use crate::onlooker::Peace;
 use crate::single::{greeted, hello};
-
-/// `docs/limits.md`.
-const CONNECTIONS_MAX: usize = 1_000;
 
 #[test]
 fn a_thousand_idle_connections_cost_little_and_one_more_is_told_so() {

@@ -9,7 +9,6 @@ use crate::calls::{Over, Pending, Want};
 use crate::effect::{Effect, Holder};
 use crate::event::{Event, Grant, Owner};
 use crate::lifecycle::{connect, deliver};
-use crate::limits::PARK_DEADLINE_MS;
 use crate::rejection::Rejection;
 use crate::schedule::{self, Decision};
 use crate::state::worker::Phase;
@@ -77,7 +76,7 @@ impl Turn<'_, '_> {
         }
         for worker in std::mem::take(&mut self.step.turns) {
             let Some(record) = self.step.state.workers.get(&worker).filter(|record| record.speaks()) else { continue };
-            let idle_ms = self.step.state.trees.get(&record.tree).map_or(0, |tree| tree.settings.idle_ms);
+            let idle_ms = self.step.state.trees.get(&record.tree).map_or(0, |tree| tree.settings.timing.idle_ms);
             self.holders.beat(worker, self.step.now.mono, idle_ms, None);
         }
     }
@@ -164,13 +163,15 @@ impl Turn<'_, '_> {
             self.step.effects.push(Effect::Signal { incarnation, signal: Signal::CloseStdin });
             return;
         }
-        let deadline = self.step.now.mono + PARK_DEADLINE_MS;
+        let patience_ms = self.step.state.timing_of(worker).map_or(0, |timing| timing.park_deadline_ms);
+        let patience_ms = (patience_ms > 0).then_some(patience_ms);
+        let deadline = patience_ms.map(|patience_ms| self.step.now.mono + patience_ms);
         self.step.record(Event::ParkAsked { worker, deadline });
         let owner = Owner::Worker(worker);
         // Without a connection it is asked when it is back, or its time runs out.
         if let Some(holding) = self.holders.get(tree, owner) {
             let to = Holder { tree, owner, lease: holding.lease };
-            self.step.effects.push(Effect::AskPark { to, deadline_ms: Some(PARK_DEADLINE_MS) });
+            self.step.effects.push(Effect::AskPark { to, deadline_ms: patience_ms });
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use roost_proto::id::TreeId;
+use roost_proto::limits::REATTACH_MS;
 
 use super::Presence;
 use crate::calls::{Calls, Pending, Want};
@@ -13,7 +14,6 @@ use crate::holders::Holders;
 use crate::lifecycle::{
     authority, close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, wait, words,
 };
-use crate::limits::REATTACH_MS;
 use crate::rejection::Rejection;
 use crate::schedule::{self, Rules};
 use crate::state::tree::Tree;
@@ -108,7 +108,7 @@ impl Turn<'_, '_> {
             Command::Reconcile { children } => self.reconcile(children),
             Command::Spawned { incarnation, process } => process::spawned(step, incarnation, process),
             Command::SpawnFailed { incarnation, reason, transient } => process::spawn_failed(step, incarnation, reason, transient),
-            Command::ContextCorrupt { incarnation } => process::context_corrupt(step, incarnation),
+            Command::ContextCorrupt { incarnation, reason } => process::context_corrupt(step, incarnation, reason),
             Command::Exited { incarnation, status, leftovers } => process::exited(step, incarnation, status, leftovers),
             Command::Emptied { incarnation } => process::emptied(step, incarnation),
             Command::NeverStarted { incarnation } => process::never_started(step, incarnation),
@@ -227,7 +227,7 @@ impl Turn<'_, '_> {
         let due = |tree: &&Tree| !tree.victims.is_empty() || schedule::next_early_wake(state, tree).is_some_and(|at| at <= now);
         let due: Vec<TreeId> = state.open_trees().filter(due).map(|tree| tree.id).collect();
         self.step.touched.extend(due);
-        open::forget_old(self.step, self.rules.closed_workers_max);
+        open::forget_old(self.step, *self.rules);
     }
 }
 

@@ -3,6 +3,7 @@
 use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId, WorkerId};
 
 use crate::event::{Digest, Runner, Settings};
+use crate::rejection::Rejection;
 
 /// What a `hello` claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +80,8 @@ pub struct Launch {
     pub attended: bool,
     /// The interrupt generation that the caller knows.
     pub generation: Option<u64>,
+    /// What the world had against it when it arrived: it is refused with this, unless it is a repeat.
+    pub unusable: Option<Rejection>,
 }
 
 /// What the core needs to know of a task.

@@ -1,9 +1,10 @@
 //! What events are made of.
 
 use roost_proto::id::{ExecutionId, JobId, Token, TreeId, WorkerId};
+use roost_proto::limits;
 use serde::{Deserialize, Serialize};
 
-use crate::limits;
+
 
 /// A tree as it was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,34 +51,73 @@ pub struct Settings {
     /// Which completions are told together.
     #[serde(default)]
     pub join: Join,
-    /// Milliseconds that a completion is held back before its lead takes it in.
-    #[serde(default = "hold_ms")]
-    pub hold_ms: u64,
-    /// Milliseconds from the start of a process that speaks the protocol to its hello; 0: for ever.
-    #[serde(default = "startup_ms")]
-    pub startup_ms: u64,
-    /// Milliseconds from a worker's last word to its exit, after which it is killed; 0: never.
-    #[serde(default = "settle_to_exit_ms")]
+    /// Times and tries; the defaults in journals that are older than it.
+    #[serde(default)]
+    pub timing: Timing,
+}
+
+impl Settings {
+    /// Milliseconds between TERM and KILL of what a main process leaves behind; `None` where that is left alone.
+    pub fn leftovers_grace_ms(&self) -> Option<u64> {
+        self.end_leftovers.then_some(self.timing.leftovers_grace_ms)
+    }
+}
+
+/// Times and tries that hold for a whole tree; see the message of the same name. 0 is off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Timing {
+    /// How long a process that has parked may take to exit.
     pub settle_to_exit_ms: u64,
-    /// Milliseconds without a sign of life, outside of a tool, after which such a worker has failed; 0: for ever.
-    #[serde(default = "idle_ms")]
+    /// Milliseconds between TERM and KILL of what a main process leaves behind.
+    pub leftovers_grace_ms: u64,
+    /// Further tries of a start.
+    pub start_retries: u32,
+    /// Pause before the first of them; the n-th is n times as long.
+    pub start_retry_ms: u64,
+    /// How long a slot must have been to spare before an early wake takes it.
+    pub early_wake_dwell_ms: u64,
+    /// Admissions that may pass over a ready final wake.
+    pub wake_bypass: u64,
+    /// How long a worker may take to answer a park request.
+    pub park_deadline_ms: u64,
+    /// How long a worker that did not park in time is left alone.
+    pub park_again_ms: u64,
+    /// How long a process that speaks the protocol may take to say hello.
+    pub startup_ms: u64,
+    /// How long such a worker may show no sign of life outside of a tool.
     pub idle_ms: u64,
+    /// How long a completion is held back before its lead takes it in.
+    pub hold_ms: u64,
+    /// Launches without a longer pause between them are told of together.
+    pub join_window_ms: u64,
+    /// How long the first completion of a group waits for the others.
+    pub join_hold_ms: u64,
+    /// How long the first straggler waits for the others.
+    pub join_straggler_ms: u64,
 }
 
-fn hold_ms() -> u64 {
-    limits::HOLD_MS
-}
-
-fn settle_to_exit_ms() -> u64 {
-    limits::SETTLE_TO_EXIT_MS
-}
-
-fn startup_ms() -> u64 {
-    limits::STARTUP_MS
-}
-
-fn idle_ms() -> u64 {
-    limits::IDLE_MS
+impl Default for Timing {
+    /// What a tree that was opened before there were such settings was opened with. Whoever changes one of these numbers for new trees
+    /// must leave the old one here: replay depends on it.
+    fn default() -> Self {
+        Self {
+            settle_to_exit_ms: limits::SETTLE_TO_EXIT_MS,
+            leftovers_grace_ms: limits::LEFTOVERS_GRACE_MS,
+            start_retries: limits::START_RETRIES,
+            start_retry_ms: limits::START_RETRY_MS,
+            early_wake_dwell_ms: limits::EARLY_WAKE_DWELL_MS,
+            wake_bypass: limits::WAKE_BYPASS,
+            park_deadline_ms: limits::PARK_DEADLINE_MS,
+            park_again_ms: limits::PARK_AGAIN_MS,
+            startup_ms: limits::STARTUP_MS,
+            idle_ms: limits::IDLE_MS,
+            hold_ms: limits::HOLD_MS,
+            join_window_ms: limits::JOIN_WINDOW_MS,
+            join_hold_ms: limits::JOIN_HOLD_MS,
+            join_straggler_ms: limits::JOIN_STRAGGLER_MS,
+        }
+    }
 }
 
 /// How completions reach a lead's model.
@@ -243,13 +283,34 @@ pub enum StopCause {
     Idle,
 }
 
-/// A saved context; its bytes lie beside the event in the journal.
+/// A saved context; its bytes, or its path, lie beside the event in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
     /// SHA-256 of the bytes, shortened: what is verified at the wake.
     pub digest: Digest,
     /// How many bytes.
     pub bytes: u64,
+    /// Where they are.
+    #[serde(default, skip_serializing_if = "Place::is_journal")]
+    pub place: Place,
+}
+
+/// Where the bytes of a context are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the journal, beside the event.
+    #[default]
+    Journal,
+    /// In a file of the worker's own, whose path is in the journal in their stead.
+    Path,
+}
+
+impl Place {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    fn is_journal(&self) -> bool {
+        *self == Self::Journal
+    }
 }
 
 /// The first half of a SHA-256; in text 32 hexadecimal digits.

@@ -1,6 +1,7 @@
 //! Numbers and labels that must be within their bounds: checks that several verbs share.
 
-use crate::limits;
+use roost_proto::limits;
+
 use crate::rejection::Rejection;
 
 /// A number between two others, both allowed.

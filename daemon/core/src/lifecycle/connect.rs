@@ -7,6 +7,7 @@ use crate::event::{Event, Owner, Spoken};
 use crate::holders::Holders;
 use crate::rejection::Rejection;
 use crate::state::State;
+use crate::state::worker::Phase;
 use crate::step::Step;
 
 /// Answers a hello, now or when the supervisor has reported the caller's process.
@@ -65,12 +66,19 @@ fn stand(step: &mut Step<'_>, holders: &mut Holders, claim: &Claim, role: Role) 
         }
     };
     let tree = step.state.tree(claim.tree)?;
-    let (delivery, hold_ms) = (tree.settings.delivery, tree.settings.hold_ms);
+    let (delivery, hold_ms) = (tree.settings.delivery, tree.settings.timing.hold_ms);
     let lease = step.state.lead(claim.tree, owner).ok_or(Rejection::UnknownIdentity)?.lease + 1;
     let holder = Holder { tree: claim.tree, owner, lease };
     step.record(Event::Spoken(Box::new(Spoken::LeaseTaken { tree: claim.tree, owner, lease, can_park, steers })));
     if let Some(from) = holders.take(holder, pid) {
         step.effects.push(Effect::LeaseLost { from });
+    }
+    let worker = claim.worker.and_then(|worker| step.state.workers.get(&worker));
+    // A request to park may have gone down with the last connection; without a deadline it would never be made again.
+    let asked = worker.filter(|worker| worker.stop.is_none()).map(|worker| &worker.phase);
+    if let Some(Phase::ParkAsked { deadline, .. }) = asked {
+        let deadline_ms = deadline.map(|deadline| deadline.0.saturating_sub(step.now.mono.0));
+        step.effects.push(Effect::AskPark { to: holder, deadline_ms });
     }
     let worker = claim.worker.and_then(|worker| step.state.workers.get(&worker));
     let worker = worker.map(|worker| {

@@ -7,7 +7,7 @@ use crate::effect::{Delivery, Effect, Holder, Owed, Reply};
 use crate::event::{Event, Owner, Spoken};
 use crate::holders::Holders;
 use crate::lifecycle::authority;
-use crate::limits::INBOX_ITEMS_MAX;
+use roost_proto::limits::INBOX_ITEMS_MAX;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::outbox::Item;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
+use roost_proto::limits::{BACKLOG_MAX, BUDGET_MAX, LABEL_BYTES_MAX, TASKS_PER_LAUNCH_MAX};
 
 use crate::command::{Allowance, Caller, Launch, Task};
 use crate::effect::Placed;
 use crate::event::{AcceptedTask, Event, JobAccepted, Owner};
 use crate::lifecycle::authority;
-use crate::limits::{BACKLOG_MAX, BUDGET_MAX, LABEL_BYTES_MAX, TASKS_PER_LAUNCH_MAX};
 use crate::rejection::Rejection;
 use crate::state::budget::Ledger;
 use crate::state::tree::Tree;
@@ -23,6 +23,10 @@ pub fn launch(step: &mut Step<'_>, caller: Caller, launch: &Launch) -> Result<(T
         let same = step.state.jobs.get(job).is_some_and(|known| known.digest == launch.digest);
         let reused = || Rejection::RequestIdReused { request_id: launch.request_id.clone() };
         return if same { Ok((tree, owner, *job)) } else { Err(reused()) };
+    }
+    // Only now: what was accepted stays accepted, whatever became of the world since.
+    if let Some(rejection) = &launch.unusable {
+        return Err(rejection.clone());
     }
     authority::may_launch(step.state, caller)?;
     let accepted = check(step.state, tree, owner, launch)?;

@@ -1,14 +1,15 @@
 //! Trees: opening, attaching, cap, pause, closing, forgetting.
 
 use roost_proto::id::TreeId;
+use roost_proto::limits;
 
 use crate::command::{CallId, Caller, Open};
 use crate::effect::{Effect, Reply};
-use crate::event::{Event, Settings, TreeOpened};
+use crate::event::{Event, Settings, Timing, TreeOpened};
 use crate::lifecycle::bounds::{label, range};
 use crate::lifecycle::{authority, close_out};
-use crate::limits;
 use crate::rejection::Rejection;
+use crate::schedule::Rules;
 use crate::state::State;
 use crate::state::worker::Worker;
 use crate::state::tree::Tree;
@@ -99,9 +100,10 @@ pub fn active_workers(state: &State, tree: TreeId) -> Vec<roost_proto::id::Worke
 }
 
 /// Drops what retention does not keep any longer: closed trees by age, then by the number of workers that they hold.
-pub fn forget_old(step: &mut Step<'_>, closed_workers_max: usize) {
+pub fn forget_old(step: &mut Step<'_>, rules: Rules) {
     while let Some((closed, tree)) = step.state.closed.first().copied() {
-        let old = closed + limits::RETENTION_MS <= step.now.mono || step.state.closed_workers > closed_workers_max;
+        let expired = rules.retention_ms > 0 && closed + rules.retention_ms <= step.now.mono;
+        let old = expired || step.state.closed_workers > rules.closed_workers_max;
         let settled = step.state.trees.get(&tree).is_some_and(|tree| !tree.is_active());
         if !old || !settled || step.fault.is_some() {
             return;
@@ -133,7 +135,8 @@ fn check(settings: &Settings) -> Result<(), Rejection> {
     range("the cap", settings.cap, 1, limits::CAP_MAX)?;
     range("the budget", settings.budget, 0, limits::BUDGET_MAX)?;
     range("the depth", settings.depth_max, 1, limits::DEPTH_MAX)?;
-    range("the stop grace in milliseconds", settings.stop_grace_ms, 0, 3_600_000)?;
+    range("the stop grace in milliseconds", settings.stop_grace_ms, 0, limits::STOP_GRACE_MS_MAX)?;
+    check_timing(&settings.timing)?;
     if settings.group_caps.len() > limits::GROUPS_MAX {
         return Err(Rejection::Limit { what: "groups with a cap", limit: limits::GROUPS_MAX });
     }
@@ -142,4 +145,41 @@ fn check(settings: &Settings) -> Result<(), Rejection> {
         range("the cap of a group", *cap, 1, limits::CAP_MAX)?;
     }
     Ok(())
+}
+
+fn check_timing(timing: &Timing) -> Result<(), Rejection> {
+    let Timing {
+        settle_to_exit_ms,
+        leftovers_grace_ms,
+        start_retries,
+        start_retry_ms,
+        early_wake_dwell_ms,
+        wake_bypass,
+        park_deadline_ms,
+        park_again_ms,
+        startup_ms,
+        idle_ms,
+        hold_ms,
+        join_window_ms,
+        join_hold_ms,
+        join_straggler_ms,
+    } = *timing;
+    for (what, value) in [
+        ("settle_to_exit in milliseconds", settle_to_exit_ms),
+        ("leftovers_grace in milliseconds", leftovers_grace_ms),
+        ("start_retry in milliseconds", start_retry_ms),
+        ("early_wake_dwell in milliseconds", early_wake_dwell_ms),
+        ("park_deadline in milliseconds", park_deadline_ms),
+        ("park_again in milliseconds", park_again_ms),
+        ("startup in milliseconds", startup_ms),
+        ("idle in milliseconds", idle_ms),
+        ("hold in milliseconds", hold_ms),
+        ("join_window in milliseconds", join_window_ms),
+        ("join_hold in milliseconds", join_hold_ms),
+        ("join_straggler in milliseconds", join_straggler_ms),
+    ] {
+        range(what, value, 0, limits::TIMING_MS_MAX)?;
+    }
+    range("start_retries", start_retries, 0, limits::START_RETRIES_MAX)?;
+    range("wake_bypass", wake_bypass, 1, limits::WAKE_BYPASS_MAX)
 }

@@ -1,6 +1,7 @@
 //! Parking: contract section 6. `Event::Parked` is the one linearization point, for a command that parks itself and for a
 //! worker that was asked to.
 
+use roost_proto::limits::PARK_DECLINE_MS_MAX;
 use roost_proto::link::Signal;
 
 use crate::calls::Calls;
@@ -8,7 +9,6 @@ use crate::command::{CallId, Caller};
 use crate::effect::{Effect, Reply};
 use crate::event::{Context, Event, Owner};
 use crate::lifecycle::authority;
-use crate::limits::PARK_DECLINE_MS_MAX;
 use crate::rejection::Rejection;
 use crate::state::worker::{Phase, Worker};
 use crate::step::Step;

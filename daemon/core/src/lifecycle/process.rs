@@ -9,7 +9,6 @@ use roost_proto::outcome::{Failure, Outcome};
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::lifecycle::close_out;
-use crate::limits::{START_RETRIES, START_RETRY_MS};
 use crate::state::State;
 use crate::state::worker::{Phase, Starting, Worker};
 use crate::step::Step;
@@ -35,8 +34,9 @@ pub fn spawn_failed(step: &mut Step<'_>, incarnation: Incarnation, reason: Strin
     let Some(worker) = living(step.state, incarnation) else { return };
     let Phase::Starting(Starting { wake, tries, .. }) = worker.phase else { return };
     let (id, stopping) = (worker.id, worker.stop.is_some());
-    if !stopping && (transient || wake.is_some()) && tries < START_RETRIES {
-        let again_at = step.now.mono + START_RETRY_MS * u64::from(tries + 1);
+    let Some(timing) = step.state.timing_of(id) else { return };
+    if !stopping && (transient || wake.is_some()) && tries < timing.start_retries {
+        let again_at = step.now.mono + timing.start_retry_ms * u64::from(tries + 1);
         step.record(Event::StartDeferred { worker: id, again_at, reason });
         return;
     }
@@ -45,9 +45,9 @@ pub fn spawn_failed(step: &mut Step<'_>, incarnation: Incarnation, reason: Strin
 }
 
 /// What it needs to wake with is damaged. A fresh start instead would run its work twice.
-pub fn context_corrupt(step: &mut Step<'_>, incarnation: Incarnation) {
+pub fn context_corrupt(step: &mut Step<'_>, incarnation: Incarnation, reason: String) {
     if living(step.state, incarnation).is_some_and(|worker| matches!(worker.phase, Phase::Starting(_))) {
-        end_start(step, incarnation, Failure::ContextCorrupt);
+        end_start(step, incarnation, Failure::ContextCorrupt { reason });
     }
 }
 
@@ -140,11 +140,12 @@ fn freed(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus) {
 fn another_try(step: &Step<'_>, worker: &Worker, status: ExitStatus) -> Option<(crate::time::Mono, String)> {
     let speech = worker.speech.as_ref()?;
     let again = speech.late || worker.context.is_some();
-    if speech.greeted || !again || worker.stop.is_some() || speech.tries >= START_RETRIES {
+    let timing = step.state.timing_of(worker.id)?;
+    if speech.greeted || !again || worker.stop.is_some() || speech.tries >= timing.start_retries {
         return None;
     }
     let reason = if speech.late { "no hello came in time".into() } else { format!("it ended before its hello ({status})") };
-    Some((step.now.mono + START_RETRY_MS * u64::from(speech.tries + 1), reason))
+    Some((step.now.mono + timing.start_retry_ms * u64::from(speech.tries + 1), reason))
 }
 
 /// No supervisor ever carried out this start: it may be carried out now, as the same incarnation.
@@ -193,7 +194,8 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
 
 fn adopt(state: &State, worker: &Worker) -> Effect {
     let incarnation = worker.incarnation();
-    Effect::Adopt { incarnation, process: worker.process, end_leftovers: ends_leftovers(state, incarnation) }
+    let leftovers_grace_ms = state.trees.get(&worker.tree).and_then(|tree| tree.settings.leftovers_grace_ms());
+    Effect::Adopt { incarnation, process: worker.process, leftovers_grace_ms }
 }
 
 /// The signal of a stop may have been lost with the broker that had decided it, or with the supervisor that was to send it.

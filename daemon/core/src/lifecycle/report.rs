@@ -65,7 +65,7 @@ fn of_worker(step: &mut Step<'_>, holders: &mut Holders, caller: Caller, lease: 
         Some(usage) => authority::usage(worker.accounts.as_deref(), usage)?,
         None => false,
     };
-    let idle_ms = step.state.trees.get(&tree).map_or(0, |tree| tree.settings.idle_ms);
+    let idle_ms = step.state.trees.get(&tree).map_or(0, |tree| tree.settings.timing.idle_ms);
     let tool = report.activity.map(|activity| activity == Activity::Tool);
     holders.beat(id, step.now.mono, idle_ms, tool);
     let settled = matches!(worker.phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. });

@@ -73,7 +73,7 @@ pub fn settle(
         return Ok(());
     }
     let Some((worker, tree)) = with_tree(step, id) else { return Ok(()) };
-    let exit_ms = tree.settings.settle_to_exit_ms;
+    let exit_ms = tree.settings.timing.settle_to_exit_ms;
     let kill_at = (exit_ms > 0).then(|| step.now.mono + exit_ms);
     let (incarnation, outcome) = (worker.incarnation(), outcome_of(settle));
     let length_limited = outcome.1;

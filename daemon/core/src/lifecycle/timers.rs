@@ -6,7 +6,6 @@ use roost_proto::link::Signal;
 use crate::effect::Effect;
 use crate::event::{Event, Spoken, StopCause};
 use crate::lifecycle::close_out;
-use crate::limits::PARK_AGAIN_MS;
 use crate::state::worker::{Phase, Starting};
 use crate::step::Step;
 use crate::time::Mono;
@@ -34,7 +33,7 @@ fn fire_worker(step: &mut Step<'_>, id: WorkerId) {
     let incarnation = worker.incarnation();
     let kill = match (&worker.phase, worker.stop) {
         (_, Some(stop)) => worker.has_process() && !stop.killed && stop.kill_at <= now,
-        (Phase::Leaving { kill_at, killed: false }, None) => *kill_at <= now,
+        (Phase::Leaving { kill_at: Some(at), killed: false }, None) => *at <= now,
         (Phase::Closing { kill_at, killed: false, .. }, None) => kill_at.is_some_and(|at| at <= now),
         _ => false,
     };
@@ -68,9 +67,11 @@ fn fire_worker(step: &mut Step<'_>, id: WorkerId) {
         let epoch = Epoch(worker.epoch.0 + 1);
         step.record(Event::StartRetried { worker: id, epoch });
         step.spawn(id);
-    } else if let Phase::ParkAsked { deadline, .. } = worker.phase
-        && deadline <= now
+    } else if let Phase::ParkAsked { deadline: Some(at), .. } = worker.phase
+        && at <= now
+        && let Some(timing) = step.state.timing_of(id)
     {
-        step.record(Event::ParkCancelled { worker: id, not_before: now + PARK_AGAIN_MS });
+        let not_before = now + timing.park_again_ms;
+        step.record(Event::ParkCancelled { worker: id, not_before });
     }
 }

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use roost_proto::id::{ExecutionId, TreeId, WorkerId};
+use roost_proto::limits::WAITS_PER_CALLER_MAX;
 
 use crate::calls::{Calls, Pending, Want};
 use crate::command::{CallId, Caller, Target};
 use crate::effect::Reply;
 use crate::event::{Event, Owner, Spoken};
 use crate::lifecycle::authority;
-use crate::limits::WAITS_PER_CALLER_MAX;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::Worker;

@@ -7,7 +7,7 @@ use crate::calls::{Calls, Pending, Want};
 use crate::command::{CallId, Caller};
 use crate::event::{Digest, Event, Owner, Sent, Spoken};
 use crate::lifecycle::{authority, bounds};
-use crate::limits::BUDGET_MAX;
+use roost_proto::limits::BUDGET_MAX;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::{Phase, Worker};

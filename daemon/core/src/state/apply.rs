@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use roost_proto::id::{Epoch, ExecutionId, TreeId, WorkerId};
+use roost_proto::limits::WAITS_REMEMBERED_MAX;
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 
-use crate::event::{Event, Grant, Owner, Record, StopCause};
-use crate::limits::SETTLE_TO_EXIT_MS;
+use crate::event::{Context, Event, Grant, Owner, Record, StopCause};
 use crate::state::State;
 use crate::state::budget::Ledger;
 use crate::state::joins::{Arrival, Joins};
@@ -19,9 +19,6 @@ use crate::state::worker::{Answered, Phase, SentLog, Stop, Worker};
 use crate::step::tree_of;
 use crate::stream;
 use crate::time::{Mono, Now};
-
-/// How many answered waits of one lead are remembered.
-const ANSWERED_MAX: usize = 8;
 
 /// An event that cannot have happened in this state: a damaged journal, or a fault of ours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,13 +106,7 @@ impl State {
                 let waits = Phase::Waiting { since, not_before: *not_before };
                 w.pass(if blocked { Phase::Blocked { since, over: None, not_before: again } } else { waits }, |_, slot| slot)
             }),
-            Event::Parked { worker, context, held } => self.on_worker(*worker, at, |w| {
-                w.context = Some(*context);
-                w.held.clone_from(held);
-                w.pass(Phase::Leaving { kill_at: at.mono + SETTLE_TO_EXIT_MS, killed: false }, |phase, _| {
-                    matches!(phase, Phase::Running | Phase::Blocked { .. } | Phase::Waiting { .. } | Phase::ParkAsked { .. })
-                })
-            }),
+            Event::Parked { worker, context, held } => self.parked(*worker, *context, held.as_deref(), at),
             Event::MainExited { worker, status } => self.on_worker(*worker, at, |w| {
                 let parked = matches!(w.phase, Phase::Leaving { .. });
                 let outcome = if let Phase::Closing { outcome, .. } = &w.phase { Some(outcome.clone()) } else { None };
@@ -162,7 +153,7 @@ impl State {
 
     fn process_started(&mut self, id: WorkerId, process: ProcessIdentity, at: Now) -> Applied {
         let worker = self.workers.get(&id).ok_or("there is no such worker")?;
-        let startup_ms = self.trees.get(&worker.tree).map_or(0, |tree| tree.settings.startup_ms);
+        let startup_ms = self.trees.get(&worker.tree).map_or(0, |tree| tree.settings.timing.startup_ms);
         let mut told = Vec::new();
         self.on_worker(id, at, |w| {
             told = w.process_started(process, startup_ms, at)?;
@@ -170,6 +161,18 @@ impl State {
         })?;
         self.note_told(&told);
         Ok(())
+    }
+
+    fn parked(&mut self, id: WorkerId, context: Context, held: Option<&Held>, at: Now) -> Applied {
+        let timing = self.timing_of(id).ok_or("there is no such worker")?;
+        let kill_at = (timing.settle_to_exit_ms > 0).then(|| at.mono + timing.settle_to_exit_ms);
+        self.on_worker(id, at, |w| {
+            w.context = Some(context);
+            w.held = held.cloned().map(Box::new);
+            w.pass(Phase::Leaving { kill_at, killed: false }, |phase, _| {
+                matches!(phase, Phase::Running | Phase::Blocked { .. } | Phase::Waiting { .. } | Phase::ParkAsked { .. })
+            })
+        })
     }
 
     fn slot_freed(&mut self, id: WorkerId, status: ExitStatus, at: Now) -> Applied {
@@ -224,6 +227,7 @@ impl State {
         // A lead that stopped its child, or ends with it, needs no word of it.
         let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed)) && !by_operator;
         let unread = self.keep_what_came_late(id, left);
+        let timing = self.trees.get(&tree).map(|tree| tree.settings.timing).unwrap_or_default();
         let mut timers = Vec::new();
         self.on_lead(tree, owner, at, |lead| {
             lead.children.remove(&id);
@@ -232,7 +236,7 @@ impl State {
                 held.note_end(id);
             }
             unread.into_iter().for_each(|message| lead.outbox.push(Item::Undelivered { message, to: id }));
-            let arrival = joined.map_or(Arrival::Alone, |group| lead.joins().arrived(group, at.mono));
+            let arrival = joined.map_or(Arrival::Alone, |group| lead.joins().arrived(group, at.mono, &timing));
             let held = if let Arrival::Held(_) = arrival { joined } else { None };
             if !silent {
                 lead.outbox.push(Item::Completion { child: id, execution, wakes: !by_operator, held });
@@ -276,7 +280,7 @@ impl State {
                 lead.outbox.take(*execution);
             }
             if let Some(request) = request {
-                if lead.answered.len() == ANSWERED_MAX {
+                if lead.answered.len() == WAITS_REMEMBERED_MAX {
                     lead.answered.pop_front();
                 }
                 lead.answered.push_back((request.to_owned(), workers.to_vec()));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::BUDGET_MAX;
+use roost_proto::limits::BUDGET_MAX;
 
 /// One launcher's budget. `limit = remaining + what was reserved`, always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,13 @@
 //! Launches that are told of together: contract section 10. It changes only when completions are told, never what they say.
 //!
-//! A group is what one lead launched without a longer pause than [`JOIN_WINDOW_MS`]. From its first completion on the others have
-//! [`JOIN_HOLD_MS`] to arrive; then what is there goes, and stragglers have [`JOIN_STRAGGLER_MS`] from the first of them.
+//! A group is what one lead launched without a longer pause than the tree's `join_window_ms`. From its first completion on the others have
+//! `join_hold_ms` to arrive; then what is there goes, and stragglers have `join_straggler_ms` from the first of them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{JOIN_HOLD_MS, JOIN_STRAGGLER_MS, JOIN_WINDOW_MS};
+use crate::event::Timing;
 use crate::time::Mono;
 
 /// The groups of one lead.
@@ -41,8 +41,8 @@ pub enum Arrival {
 
 impl Joins {
     /// So many were launched. Gives their group.
-    pub fn launched(&mut self, count: u32, at: Mono) -> u64 {
-        let joined = self.launched_at.is_some_and(|last| last + JOIN_WINDOW_MS >= at);
+    pub fn launched(&mut self, count: u32, at: Mono, timing: &Timing) -> u64 {
+        let joined = self.launched_at.is_some_and(|last| last + timing.join_window_ms >= at);
         self.launched_at = Some(at);
         if !joined {
             self.last += 1;
@@ -54,7 +54,7 @@ impl Joins {
     }
 
     /// A member has ended, in whatever way: every end counts as arrival.
-    pub fn arrived(&mut self, number: u64, at: Mono) -> Arrival {
+    pub fn arrived(&mut self, number: u64, at: Mono, timing: &Timing) -> Arrival {
         let Some(group) = self.groups.get_mut(&number) else { return Arrival::Alone };
         group.active = group.active.saturating_sub(1);
         if group.active == 0 {
@@ -62,7 +62,7 @@ impl Joins {
             self.groups.remove(&number);
             return if alone { Arrival::Alone } else { Arrival::Complete };
         }
-        let hold = if group.partial { JOIN_STRAGGLER_MS } else { JOIN_HOLD_MS };
+        let hold = if group.partial { timing.join_straggler_ms } else { timing.join_hold_ms };
         Arrival::Held(*group.until.get_or_insert(at + hold))
     }
 
@@ -86,25 +86,25 @@ mod tests {
 
     #[test]
     fn a_group_forms_within_the_window_and_goes_with_its_last() {
-        let mut joins = Joins::default();
-        let first = joins.launched(1, Mono(0));
-        assert_eq!(joins.launched(1, Mono(100)), first);
-        assert_eq!(joins.arrived(first, Mono(1_000)), Arrival::Held(Mono(31_000)));
-        assert_eq!(joins.arrived(first, Mono(2_000)), Arrival::Complete);
-        let next = joins.launched(1, Mono(3_000));
+        let (mut joins, timing) = (Joins::default(), Timing::default());
+        let first = joins.launched(1, Mono(0), &timing);
+        assert_eq!(joins.launched(1, Mono(100), &timing), first);
+        assert_eq!(joins.arrived(first, Mono(1_000), &timing), Arrival::Held(Mono(31_000)));
+        assert_eq!(joins.arrived(first, Mono(2_000), &timing), Arrival::Complete);
+        let next = joins.launched(1, Mono(3_000), &timing);
         assert_ne!(next, first);
-        assert_eq!(joins.arrived(next, Mono(3_100)), Arrival::Alone);
+        assert_eq!(joins.arrived(next, Mono(3_100), &timing), Arrival::Alone);
     }
 
     #[test]
     fn stragglers_have_their_own_time() {
-        let mut joins = Joins::default();
-        let group = joins.launched(3, Mono(0));
-        assert_eq!(joins.arrived(group, Mono(5)), Arrival::Held(Mono(30_005)));
+        let (mut joins, timing) = (Joins::default(), Timing::default());
+        let group = joins.launched(3, Mono(0), &timing);
+        assert_eq!(joins.arrived(group, Mono(5), &timing), Arrival::Held(Mono(30_005)));
         joins.released(group);
         assert_eq!(joins.timers().count(), 0);
-        assert_eq!(joins.arrived(group, Mono(40_000)), Arrival::Held(Mono(55_000)));
-        assert_eq!(joins.arrived(group, Mono(41_000)), Arrival::Complete);
+        assert_eq!(joins.arrived(group, Mono(40_000), &timing), Arrival::Held(Mono(55_000)));
+        assert_eq!(joins.arrived(group, Mono(41_000), &timing), Arrival::Complete);
         assert_eq!(joins.timers().count(), 0);
     }
 }

@@ -1,6 +1,6 @@
 //! The rule for names, and how one is made up. A name is data: it never becomes a path, an argument or a line of a log.
 
-use crate::limits::NAME_BYTES_MAX;
+use roost_proto::limits::NAME_BYTES_MAX;
 
 /// Why this is no name, in words that complete "the name X ...".
 pub fn defect(name: &str) -> Option<&'static str> {

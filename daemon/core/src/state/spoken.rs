@@ -4,7 +4,7 @@ use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId, WorkerId};
 use roost_proto::usage::{Usage, UsageReport};
 
 use crate::event::{Owner, Sent, Spoken, TextId};
-use crate::limits::SENT_MAX;
+use roost_proto::limits::SENT_MAX;
 use crate::state::apply::Applied;
 use crate::state::outbox::Item;
 use crate::state::speech::{Next, Said};

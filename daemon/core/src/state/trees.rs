@@ -121,12 +121,13 @@ impl State {
         }
         let workers: Vec<WorkerId> = job.tasks.iter().map(|task| task.worker).collect();
         let joins = self.trees.get(&job.tree).is_some_and(|tree| tree.settings.join == Join::Group);
+        let timing = self.trees.get(&job.tree).map(|tree| tree.settings.timing).unwrap_or_default();
         let mut group = None;
         self.on_lead(job.tree, job.owner, at, |lead| {
             lead.children.extend(&workers);
             if joins {
                 let count = u32::try_from(workers.len()).unwrap_or(u32::MAX);
-                group = Some(lead.joins().launched(count, at.mono));
+                group = Some(lead.joins().launched(count, at.mono, &timing));
             }
             *lead.active_children += u32::try_from(workers.len()).unwrap_or(u32::MAX);
             if lead.ledger.reserve(cost) { Ok(()) } else { Err("the budget does not cover it") }

@@ -195,16 +195,16 @@ pub enum Phase {
     ParkAsked {
         /// Since when it waits.
         since: Mono,
-        /// When the request is called off.
-        deadline: Mono,
+        /// When the request is called off; `None` is never.
+        deadline: Option<Mono>,
         /// It waits inside a call, not at the end of its turn.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         blocked: bool,
     },
     /// Its context is saved and its park recorded; its process is on the way out.
     Leaving {
-        /// When it is killed if it has not left.
-        kill_at: Mono,
+        /// When it is killed if it has not left; `None` is never.
+        kill_at: Option<Mono>,
         /// That was done.
         killed: bool,
     },
@@ -377,8 +377,8 @@ impl Worker {
     pub fn timers(&self) -> [Option<Mono>; 2] {
         let of_phase = match &self.phase {
             Phase::Starting(starting) => starting.again_at,
-            Phase::ParkAsked { deadline, .. } => Some(*deadline),
-            Phase::Leaving { kill_at, killed: false } => Some(*kill_at),
+            Phase::ParkAsked { deadline, .. } => *deadline,
+            Phase::Leaving { kill_at, killed: false } => *kill_at,
             Phase::Closing { kill_at, killed: false, .. } => *kill_at,
             Phase::Waiting { not_before, .. } => Some(*not_before),
             Phase::Running => self.speech.as_ref().and_then(|speech| speech.hello_by),

@@ -1,7 +1,7 @@
 //! Every event there is, through the file and back.
 
 use super::*;
-use roost_core::event::{AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Settings, StopCause, TreeOpened};
+use roost_core::event::{AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Place, Settings, StopCause, Timing, TreeOpened};
 use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
@@ -60,6 +60,7 @@ fn opened() -> Event {
             depth_max: 3,
             interrupt_scope: roost_core::event::InterruptScope::Foreground,
             group_caps: vec![("writers".to_owned(), 1), ("ü".to_owned(), 2)],
+            timing: Timing::default(),
         },
     }))
 }
@@ -94,7 +95,8 @@ fn outcomes() -> Vec<Outcome> {
         Failure::Crash { signal: 9 },
         Failure::Timeout,
         Failure::Lost,
-        Failure::ContextCorrupt,
+        Failure::ContextCorrupt { reason: String::new() },
+        Failure::ContextCorrupt { reason: "gone".into() },
         Failure::ParentFailed,
     ];
     [Outcome::Completed, Outcome::Stopped].into_iter().chain(failures.into_iter().map(Outcome::Failed)).collect()
@@ -102,7 +104,7 @@ fn outcomes() -> Vec<Outcome> {
 
 fn every_event() -> Vec<Event> {
     let (worker, tree, epoch) = (WorkerId(u64::MAX), TreeId(5), Epoch(u32::MAX));
-    let context = Context { digest: Digest(1), bytes: u64::MAX };
+    let context = Context { digest: Digest(1), bytes: u64::MAX, place: Place::Journal };
     let mut events = vec![
         opened(),
         accepted(),
@@ -115,7 +117,7 @@ fn every_event() -> Vec<Event> {
         Event::SlotRetaken { worker },
         Event::Settled { worker, context },
         Event::Resumed { worker },
-        Event::ParkAsked { worker, deadline: Mono(1) },
+        Event::ParkAsked { worker, deadline: Some(Mono(1)) },
         Event::ParkCancelled { worker, not_before: Mono(2) },
         Event::Parked { worker, context },
         Event::KillSent { worker },

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use roost_proto::id::Incarnation;
+use roost_proto::limits::KILL_ROUNDS_MAX;
 use roost_proto::link::{ProcessIdentity, Signal, ToBroker};
 use rustix::process::Signal as Os;
 
@@ -14,17 +15,11 @@ use super::super::signal::{OpenError, send};
 use super::Children;
 use super::table::{Ending, Phase, Remains, listed};
 
-/// How long leftovers have between TERM and KILL (contract section 3).
-pub const LEFTOVERS_TERM: Duration = Duration::from_secs(1);
-
 /// When to look again at what did not end after KILL, or could not be watched.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// When to look again at an orphan that is exiting, or in an `execve` that takes long: of that no signal tells.
 const SETTLE: Duration = Duration::from_millis(10);
-
-/// How often one KILL chases processes that are forked meanwhile, before the loop gets its turn.
-const KILL_ROUNDS_MAX: usize = 64;
 
 const TERM: &[Os] = &[Os::TERM, Os::CONT];
 const KILL: &[Os] = &[Os::KILL];
@@ -100,7 +95,7 @@ impl Children {
         let Phase::Ended { status, remains } = &mut child.phase else { return };
         tracing::debug!(%incarnation, ?status, leftovers = left.len(), "ended");
         self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: listed(&left) });
-        if left.is_empty() || !child.end_leftovers {
+        let Some(grace_ms) = child.leftovers_grace_ms.filter(|_| !left.is_empty()) else {
             *remains = Remains::Nothing;
             self.watch.drop_all(incarnation);
             if !left.is_empty() {
@@ -109,8 +104,8 @@ impl Children {
             self.close_cgroup(incarnation);
             self.drop_forgotten(incarnation);
             return;
-        }
-        let kill_at = if child.killed { now } else { now + LEFTOVERS_TERM };
+        };
+        let kill_at = if child.killed { now } else { now + Duration::from_millis(grace_ms) };
         *remains = Remains::Ending(Ending { kill_at, look_at: kill_at, told: BTreeSet::new() });
         self.press(incarnation, left, now);
     }

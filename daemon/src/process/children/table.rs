@@ -7,10 +7,8 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use roost_proto::id::Incarnation;
+use roost_proto::limits::LEFTOVERS_LISTED_MAX;
 use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity};
-
-/// The most leftovers that a report lists; all of them are ended nevertheless.
-const LISTED_MAX: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Child {
@@ -22,7 +20,8 @@ pub(super) struct Child {
     pub ours: bool,
     /// Our end of its standard input.
     pub stdin: Option<OwnedFd>,
-    pub end_leftovers: bool,
+    /// TERM, then KILL after so many milliseconds, for what it leaves behind; `None`: that is left alone.
+    pub leftovers_grace_ms: Option<u64>,
     /// Its processes at the last look: so that those are still known which clear their environment and lose their parents.
     pub tracked: BTreeSet<ProcessIdentity>,
     /// Whether KILL was asked for: what is left then gets no TERM first.
@@ -62,17 +61,17 @@ pub(super) struct Ending {
 
 /// The pids that a report names.
 pub(super) fn listed<'a>(processes: impl IntoIterator<Item = &'a ProcessIdentity>) -> Vec<u32> {
-    processes.into_iter().take(LISTED_MAX).map(|process| process.pid).collect()
+    processes.into_iter().take(LEFTOVERS_LISTED_MAX).map(|process| process.pid).collect()
 }
 
 impl Child {
-    pub fn started(main: ProcessIdentity, stdin: Option<OwnedFd>, end_leftovers: bool) -> Self {
+    pub fn started(main: ProcessIdentity, stdin: Option<OwnedFd>, leftovers_grace_ms: Option<u64>) -> Self {
         Self {
             main: Some(main),
             process: main,
             ours: true,
             stdin,
-            end_leftovers,
+            leftovers_grace_ms,
             tracked: BTreeSet::new(),
             killed: false,
             forgotten: false,
@@ -81,16 +80,16 @@ impl Child {
         }
     }
 
-    pub fn adopted(main: ProcessIdentity, end_leftovers: bool) -> Self {
-        Self { ours: false, ..Self::started(main, None, end_leftovers) }
+    pub fn adopted(main: ProcessIdentity, leftovers_grace_ms: Option<u64>) -> Self {
+        Self { ours: false, ..Self::started(main, None, leftovers_grace_ms) }
     }
 
-    pub fn found_ended(recorded: Option<ProcessIdentity>, end_leftovers: bool) -> Self {
+    pub fn found_ended(recorded: Option<ProcessIdentity>, leftovers_grace_ms: Option<u64>) -> Self {
         Self {
             main: None,
             ours: false,
             phase: Phase::Ended { status: ExitStatus::Unknown, remains: Remains::Unexamined },
-            ..Self::started(recorded.unwrap_or(NOBODY), None, end_leftovers)
+            ..Self::started(recorded.unwrap_or(NOBODY), None, leftovers_grace_ms)
         }
     }
 

@@ -8,6 +8,7 @@ use roost_core::effect::{self, End, Placed, Reply};
 use roost_core::rejection::Rejection;
 use roost_core::view::{TreeCounts, TreeView, WorkerView};
 use roost_proto::id::{Epoch, ExecutionId, WorkerId};
+use roost_proto::limits::{ANSWERS_BYTES_MAX, STATUS_PAGE_BYTES_MAX, WAKE_BYTES_MAX};
 use roost_proto::message::PROTOCOL_VERSION;
 use roost_proto::message::daemon::DaemonStopReply;
 use roost_proto::message::launch::{Placement, Receipt, TaskReceipt};
@@ -23,13 +24,6 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::settings_out;
-
-/// Most bytes that the answers in one reply take on its line, which has room for a little more.
-const ANSWERS_BYTES_MAX: usize = 6 << 20;
-/// Most bytes that the answers handed over by one wake take in its file.
-const WAKE_BYTES_MAX: usize = 64 << 20;
-/// Most bytes of a page of a status, as far as paths and names can be large.
-const PAGE_BYTES_MAX: usize = 4 << 20;
 
 /// The files of executions, as far as replies show them.
 pub trait Files {
@@ -207,7 +201,7 @@ fn status(trees: Vec<TreeView>, workers: Vec<WorkerView>, next: Option<WorkerId>
     let mut page = StatusReply { trees: trees.into_iter().map(tree_status).collect(), workers: Vec::new(), next };
     let mut bytes = 0;
     for view in workers {
-        if bytes > PAGE_BYTES_MAX {
+        if bytes > STATUS_PAGE_BYTES_MAX {
             page.next = page.workers.last().map(|last: &WorkerStatus| last.worker);
             break;
         }
@@ -432,7 +426,7 @@ mod tests {
         let ends = vec![failed(); 20];
         let receipt = Reply::Receipt { job: JobId(4), tasks: Vec::new(), ends };
         let (message, _) = reply(receipt, &Fake(400_000));
-        assert!(message.get().len() < roost_proto::frame::LINE_BYTES_MAX, "{}", message.get().len());
+        assert!(message.get().len() < roost_proto::limits::LINE_BYTES_MAX, "{}", message.get().len());
         for result in read::<launch::Launch>(&message).results {
             assert!(result.answer_truncated && result.answer.len() > 100_000 && result.answer.starts_with("\u{1}é"));
         }
@@ -445,7 +439,7 @@ mod tests {
     fn a_page_that_is_too_long_goes_on_later() {
         let workers: Vec<_> = (1..=300).map(|n| WorkerView { worker: WorkerId(n), epoch: Epoch(1_000), ..view() }).collect();
         let (message, _) = reply(Reply::Status { trees: Vec::new(), workers, next: None }, &Fake(1));
-        assert!(message.get().len() < roost_proto::frame::LINE_BYTES_MAX);
+        assert!(message.get().len() < roost_proto::limits::LINE_BYTES_MAX);
         let page = read::<status::Status>(&message);
         assert!(page.workers.len() > 50 && page.workers.len() < 300);
         assert_eq!(page.next, page.workers.last().map(|last| last.worker));
@@ -453,7 +447,7 @@ mod tests {
 
     #[test]
     fn a_wake_says_why_and_hands_over_in_order() {
-        let context = event::Context { digest: event::Digest(1), bytes: 1 };
+        let context = event::Context { digest: event::Digest(1), bytes: 1, place: event::Place::default() };
         let items = vec![(4, end(Outcome::Completed)), (7, failed())];
         let made = wake(&effect::Wake { settled: false, active_children: 3, context, items }, &Fake(1));
         assert_eq!((made.reason, made.active_children), (WakeReason::Completion, 3));

@@ -1,6 +1,7 @@
 //! A launch on its way in: what can be wrong with a task is found here, before anything is reserved, and named by its index.
 //!
-//! It does not know names, budgets, groups or how many tasks a launch may have; the core does.
+//! It does not know names, budgets, groups or how many tasks a launch may have; the core does. It looks at no directory: whether one
+//! can be used is found in `session/look.rs`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,23 +13,17 @@ use roost_core::event::{self, Digest};
 use roost_core::rejection::Rejection;
 use roost_proto::bytes::Bytes;
 use roost_proto::id::Token;
+use roost_proto::limits::{ARGUMENT_BYTES_MAX, EXEC_BYTES_MAX, TASKS_LOOKED_AT_MAX};
 use roost_proto::message::launch::{Allowance, Launch, Rest, Runner, Submitter, Task};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
-use rustix::fs::{Access, access};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::{random, refusal, shortened};
 use crate::session::{FromSession, Payload, TaskPayload};
 
-/// Linux takes no longer argument and no longer `NAME=value`: its limit of 128 KiB counts the NUL at the end.
-const ARGUMENT_BYTES_MAX: usize = 131_071;
-/// Linux never takes more arguments and environment than this, whatever the stack limit.
-const EXEC_BYTES_MAX: usize = 6 << 20;
 /// What Linux counts for each of them besides its bytes: the NUL and a pointer.
 const EXEC_BYTES_EACH: usize = 1 + size_of::<usize>();
-/// Of more tasks than this none is looked at. The core takes fewer, and has the words for it.
-const TASKS_LOOKED_AT_MAX: usize = 64;
 /// Variables that Roost sets itself.
 const OWN_VARIABLES: &[u8] = b"ROOST_";
 
@@ -129,7 +124,7 @@ pub fn launch(call: CallId, caller: Caller, mut launch: Launch) -> Result<FromSe
             task: task.task,
         });
     }
-    let launch = Box::new(command::Launch { request_id, digest, tasks, foreground, attended, generation });
+    let launch = Box::new(command::Launch { request_id, digest, tasks, foreground, attended, generation, unusable: None });
     Ok(FromSession::Command { command: Command::Launch { call, caller, launch }, payload: Payload::Launch(payloads) })
 }
 
@@ -228,17 +223,11 @@ fn working_directory(of_task: Option<&Bytes>, of_submitter: &Bytes) -> Result<By
         }
         cwd.push(of_task.as_os_str());
     }
-    let fault = |why: String| Fault::Cwd { cwd: shown(cwd.as_os_str().as_bytes()), why };
-    let found = std::fs::metadata(&cwd).map_err(|error| fault(error.to_string()))?;
-    if !found.is_dir() {
-        return Err(fault("it is not a directory".into()));
-    }
-    access(&cwd, Access::EXEC_OK).map_err(|error| fault(format!("it may not be entered: {error}")))?;
     Ok(Bytes(cwd.into_os_string().into_vec()))
 }
 
 /// A text of the peer, for an error: short, and without control characters.
-fn shown(bytes: &[u8]) -> String {
+pub fn shown(bytes: &[u8]) -> String {
     let text = OsStr::from_bytes(bytes).to_string_lossy();
     let start: String = text.chars().take(200).collect();
     let dots = if start.len() < text.len() { "..." } else { "" };
@@ -270,10 +259,6 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_task() {
-        let odd = tempfile::tempdir().unwrap();
-        let file = odd.path().join("file");
-        std::fs::write(&file, "").unwrap();
-        let file = file.to_str().unwrap();
         let long = "x".repeat(ARGUMENT_BYTES_MAX + 1);
         type Change<'a> = &'a dyn Fn(&mut Task);
         let table: &[(Change<'_>, ErrorKind, &str)] = &[
@@ -290,9 +275,6 @@ mod tests {
             (&|t| t.env = vec![("ROOST_TOKEN".into(), "".into())], ErrorKind::BadValue, "`ROOST_TOKEN` is set by Roost"),
             (&|t| t.cwd = Some("a\0".into()), ErrorKind::BadValue, "working directory contains a NUL byte"),
             (&|t| t.cwd = Some("".into()), ErrorKind::BadCwd, "it is empty"),
-            (&|t| t.cwd = Some("no/such\u{1b}".into()), ErrorKind::BadCwd, "`/no/such\\u{1b}` cannot be used: No such file"),
-            (&|t| t.cwd = Some(file.into()), ErrorKind::BadCwd, "it is not a directory"),
-            (&|t| t.cwd = Some(format!("{file}/x").as_str().into()), ErrorKind::BadCwd, "Not a directory"),
         ];
         for (change, kind, message) in table {
             let mut bad = task();

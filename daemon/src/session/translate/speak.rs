@@ -4,7 +4,7 @@
 
 use roost_core::command::{Activity, CallId, Command, Settle, Speak};
 use roost_core::event::Context;
-use roost_core::limits::MESSAGE_BYTES_MAX;
+use roost_proto::limits::MESSAGE_BYTES_MAX;
 use roost_proto::message::deliver::{Ack, Inbox};
 use roost_proto::message::park::CONTEXT_BYTES_MAX;
 use roost_proto::message::result::Told;

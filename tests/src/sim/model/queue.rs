@@ -1,7 +1,6 @@
 //! The queue in the second book-keeping: places, and who was passed over.
 
 use roost_core::effect::Placed;
-use roost_core::limits::WAKE_BYPASS;
 use roost_proto::id::WorkerId;
 
 use super::super::Checked;
@@ -14,12 +13,13 @@ impl Model {
         let used =
             |group: u16| self.workers.values().filter(|known| known.tree == tree && known.slot && known.group == Some(group)).count();
         let caps = self.groups.get(&tree).cloned().unwrap_or_default();
+        let bypass = self.bypasses.get(&tree).copied().unwrap_or_default();
         let full: Vec<bool> = (0..).zip(&caps).map(|(group, cap)| used(group) >= *cap as usize).collect();
         for (id, known) in self.workers.iter_mut().filter(|(_, known)| known.tree == tree) {
             let fits = known.group.is_none_or(|group| !full.get(usize::from(group)).copied().unwrap_or(false));
             if let Some(passed) = known.ready.as_mut().filter(|_| fits) {
                 *passed += 1;
-                if *passed > WAKE_BYPASS {
+                if *passed > bypass {
                     return Err(format!("{id} was passed over by {passed} starts (I9)"));
                 }
             }

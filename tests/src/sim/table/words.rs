@@ -1,7 +1,7 @@
 //! The words of scenarios: settings, tasks, what a client does, how a worker stands.
 
 use roost_core::command::{Allowance, Task};
-use roost_core::event::Settings;
+use roost_core::event::{Settings, Timing};
 use roost_core::state::worker::{Phase, Worker};
 use roost_core::view;
 
@@ -21,6 +21,7 @@ pub(crate) fn settings() -> Settings {
         stop_grace_ms: 5_000,
         depth_max: 64,
         group_caps: Vec::new(),
+        timing: Timing::default(),
     }
 }
 

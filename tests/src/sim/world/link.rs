@@ -84,7 +84,7 @@ impl World {
         let failed = |transient| Command::SpawnFailed { incarnation, reason: "planned".into(), transient };
         let wake_fails = Rng::of(self.plan.seed, &format!("{name}#{epoch}")).chance(if self.plan.tidy { 0 } else { 60 });
         let failure = match (&spawn.wake, program.fate) {
-            (Some(_), _) if program.corrupts => Some(Command::ContextCorrupt { incarnation }),
+            (Some(_), _) if program.corrupts => Some(Command::ContextCorrupt { incarnation, reason: "planned".into() }),
             (Some(_), _) if wake_fails => Some(failed(false)),
             (None, Fate::Missing) => Some(failed(false)),
             (None, Fate::Transient(epochs)) if epoch <= epochs => Some(failed(true)),
@@ -102,7 +102,7 @@ impl World {
             pid: self.pids,
             main: true,
             leftovers: false,
-            end_leftovers: spawn.end_leftovers,
+            end_leftovers: spawn.leftovers_grace_ms.is_some(),
             termed: false,
             closed: false,
             program,

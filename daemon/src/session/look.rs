@@ -1,0 +1,169 @@
+//! What a call says of the file system, held against it. It may take as long as the file system takes, so it is done apart, on a
+//! thread that may wait, and given up after a while.
+//!
+//! What it finds travels with the call: the core answers a call that it has answered before, whatever became of the world since.
+
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use roost_core::command::{Caller, Command};
+use roost_core::event::Context;
+use roost_core::rejection::Rejection;
+use roost_proto::limits::{CONTEXT_WITHIN, CWD_WITHIN};
+use roost_proto::rpc::{ErrorKind, ErrorObject};
+use rustix::fs::{Access, access};
+
+use super::translate::shown;
+use super::{FromSession, Payload};
+use crate::context_file;
+
+/// What is to be looked at.
+pub enum Question {
+    /// The working directories of the tasks of a launch.
+    Cwds(Vec<PathBuf>),
+    /// The file of a context.
+    Context(PathBuf),
+}
+
+/// What was found.
+pub enum Found {
+    /// Why a task cannot be started, if one cannot.
+    Cwds(Option<String>),
+    /// Where the file really is, and what is in it.
+    Context(Result<(PathBuf, Context), ErrorObject>),
+}
+
+impl Question {
+    /// What this call asks, if anything.
+    pub fn of(asked: &FromSession) -> Option<Self> {
+        let FromSession::Command { command, payload } = asked else { return None };
+        if let Payload::Launch(tasks) = payload {
+            return Some(Self::Cwds(tasks.iter().map(|task| task.cwd.as_os_str().into()).collect()));
+        }
+        // Nobody but a worker can park, and is told so.
+        if let (Command::Park { caller: Caller::Worker { .. }, .. }, Payload::ContextFile(path)) = (command, payload) {
+            return Some(Self::Context(path.clone()));
+        }
+        None
+    }
+
+    /// How long the answer may take.
+    pub fn within(&self) -> Duration {
+        match self {
+            Self::Cwds(_) => CWD_WITHIN,
+            Self::Context(_) => CONTEXT_WITHIN,
+        }
+    }
+
+    /// Looks. Blocks.
+    pub fn look(self) -> Found {
+        match self {
+            Self::Cwds(cwds) => {
+                let faults = cwds.iter().enumerate().find_map(|(index, cwd)| Some(format!("task {index}: {}", unusable(cwd)?)));
+                Found::Cwds(faults)
+            }
+            Self::Context(path) => Found::Context(context_file::take(&path).map_err(|why| {
+                let message = format!("the file {} cannot be a context: {why}", shown(path.as_os_str().as_bytes()));
+                let hint = "name a file of yours that can be read and stays as it is until the wake; nothing was saved";
+                ErrorObject::new(ErrorKind::BadValue, message, Some(hint.into()))
+            })),
+        }
+    }
+}
+
+/// The call with what was found; `None` is that nothing was, in the time there was.
+///
+/// # Errors
+/// What makes the call useless whatever the core knows of it.
+pub fn answered(mut asked: FromSession, found: Option<Found>) -> Result<FromSession, ErrorObject> {
+    let FromSession::Command { command, payload } = &mut asked else { return Ok(asked) };
+    if let Command::Launch { launch, .. } = command {
+        launch.unusable = match found {
+            Some(Found::Cwds(what)) => what.map(|what| Rejection::BadCwd { what }),
+            Some(Found::Context(_)) | None => Some(Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() }),
+        };
+    } else if let Command::Park { context, .. } = command {
+        let Some(Found::Context(found)) = found else {
+            let message = format!("the file of the context did not answer within {} s", CONTEXT_WITHIN.as_secs());
+            return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("look at its file system; nothing was saved".into())));
+        };
+        let (path, taken) = found?;
+        *context = taken;
+        // The path lies beside the event, where the bytes of other contexts do.
+        *payload = Payload::Context(path.into_os_string().into_vec());
+    }
+    Ok(asked)
+}
+
+/// Why nothing can be started in this directory.
+fn unusable(cwd: &Path) -> Option<String> {
+    let why = match std::fs::metadata(cwd) {
+        Err(error) => error.to_string(),
+        Ok(found) if !found.is_dir() => "it is not a directory".into(),
+        Ok(_) => match access(cwd, Access::EXEC_OK) {
+            Ok(()) => return None,
+            Err(error) => format!("it may not be entered: {error}"),
+        },
+    };
+    Some(format!("the working directory {} cannot be used: {why}", shown(cwd.as_os_str().as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::translate;
+    use roost_core::command::CallId;
+    use roost_proto::id::TreeId;
+    use serde_json::value::RawValue;
+
+    fn launch(cwd: &str) -> FromSession {
+        let task = format!(r#"{{"argv":["true"],"cwd":{}}}"#, serde_json::to_string(cwd).unwrap());
+        let params =
+            format!(r#"{{"request_id":"r","tasks":[{{"argv":["true"],"cwd":"/"}},{task}],"submitter":{{"env":[],"cwd":"/","umask":18}}}}"#);
+        let params = RawValue::from_string(params).unwrap();
+        translate::request(CallId(1), Caller::Root(TreeId(2)), "launch", Some(&params)).unwrap()
+    }
+
+    fn unusable(asked: FromSession) -> Option<Rejection> {
+        let FromSession::Command { command: Command::Launch { launch, .. }, .. } = asked else { panic!("no launch") };
+        launch.unusable
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_used_is_named_with_its_task() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let file = file.to_str().unwrap();
+        for (cwd, why) in [
+            ("no/such\u{1b}", "`/no/such\\u{1b}` cannot be used: No such file"),
+            (file, "it is not a directory"),
+            (&format!("{file}/x"), "Not a directory"),
+        ] {
+            let asked = launch(cwd);
+            let found = Question::of(&asked).unwrap().look();
+            // It is the core's to say so: it may know the call.
+            let rejection = unusable(answered(asked, Some(found)).unwrap()).unwrap();
+            let text = rejection.to_string();
+            assert!(text.starts_with("task 1: the working directory ") && text.contains(why), "{text}");
+            assert_eq!(rejection.kind(), ErrorKind::BadCwd);
+        }
+        let asked = launch("tmp");
+        let found = Question::of(&asked).unwrap().look();
+        assert_eq!(unusable(answered(asked, Some(found)).unwrap()), None);
+    }
+
+    #[test]
+    fn a_file_system_that_does_not_answer_is_said_to_be_silent() {
+        let silent = Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() };
+        assert_eq!(unusable(answered(launch("/"), None).unwrap()), Some(silent));
+        let params = RawValue::from_string(r#"{"context_path":"/x"}"#.into()).unwrap();
+        let park = |caller| translate::request(CallId(1), caller, "park", Some(&params)).unwrap();
+        let worker = Caller::Worker { worker: roost_proto::id::WorkerId(1), epoch: roost_proto::id::Epoch(1) };
+        assert!(answered(park(worker), None).is_err_and(|error| error.message.contains("did not answer")));
+        assert!(matches!(Question::of(&park(worker)), Some(Question::Context(_))));
+        // Nothing is read for those who cannot park.
+        assert!(Question::of(&park(Caller::Root(TreeId(2)))).is_none() && Question::of(&park(Caller::Operator)).is_none());
+    }
+}
