@@ -10,6 +10,8 @@ mod clock;
 mod damage;
 #[path = "faults/descriptors.rs"]
 mod descriptors;
+#[path = "faults/every_call.rs"]
+mod every_call;
 #[path = "faults/forks.rs"]
 mod forks;
 #[path = "faults/log.rs"]
