@@ -16,8 +16,12 @@ mod every_call;
 mod forks;
 #[path = "faults/log.rs"]
 mod log;
+#[path = "faults/snapshots.rs"]
+mod snapshots;
 #[path = "faults/space.rs"]
 mod space;
+#[path = "faults/space_at_start.rs"]
+mod space_at_start;
 #[path = "faults/stopped.rs"]
 mod stopped;
 #[path = "faults/workers.rs"]
