@@ -21,7 +21,8 @@ pub enum Start {
     OnDemand,
     /// Fail at once.
     Never,
-    /// Wait for it to come back. Inside a worker: a daemon that it started would be one of its descendants and end with it.
+    /// Wait for it to come back, and for its answers, as long as that takes. Inside a worker: a daemon that it started would be one
+    /// of its descendants and end with it, and the next daemon adopts the worker, whenever it comes.
     Await,
 }
 
@@ -40,7 +41,7 @@ pub struct Config {
     pub daemon: Option<PathBuf>,
     /// Further flags of that program, when we start it.
     pub daemon_flags: Vec<OsString>,
-    /// How long a call that does not block by nature, hello included, may stay unanswered.
+    /// How long a call that does not block by nature, hello included, may stay unanswered. Not inside a worker: see [`Start::Await`].
     pub answer_within: Duration,
 }
 

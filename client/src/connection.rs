@@ -9,7 +9,7 @@ use std::time::Instant;
 use roost_proto::limits::LINE_BYTES_MAX;
 use roost_proto::message::session::{Hello, Identity, Welcome};
 use roost_proto::message::{PROTOCOL_VERSION, Request};
-use roost_proto::rpc::{Answer, Call, Version};
+use roost_proto::rpc::{Answer, Call, ErrorKind, Version};
 use serde_json::value::RawValue;
 
 use crate::config::{Config, Start};
@@ -44,7 +44,8 @@ impl Connection {
     /// Connects and says hello. Starts the daemon or waits for it, as the configuration says.
     pub fn dial(config: Config) -> Result<Self, Error> {
         let mut connection = Self { config, link: None, welcome: None, last_id: 0 };
-        connection.connect(&mut Outage::new(Patience::Brief), connection.config.start == Start::Await)?;
+        let mut outage = Outage::new(connection.patience(Patience::Brief));
+        connection.connect(&mut outage, connection.config.start == Start::Await)?;
         Ok(connection)
     }
 
@@ -65,9 +66,10 @@ impl Connection {
 
     /// Sends a request until it is answered. `make` is asked again for each try, so that a time limit can shrink.
     pub(crate) fn call_with<R: Request>(&mut self, policy: Policy, mut make: impl FnMut() -> R) -> Result<R::Reply, Error> {
+        let patience = self.patience(policy.patience);
         let mut outage = None;
         loop {
-            let broken = match self.attempt(&make(), policy.patience) {
+            let broken = match self.attempt(&make(), patience) {
                 Ok(reply) => return Ok(reply),
                 Err(Attempt::Final(error)) => return Err(error),
                 Err(Attempt::Broken(error)) => error,
@@ -76,7 +78,7 @@ impl Connection {
             if !policy.resend {
                 return Err(self.lost(broken));
             }
-            let outage = outage.get_or_insert_with(|| Outage::new(policy.patience));
+            let outage = outage.get_or_insert_with(|| Outage::new(patience));
             if !outage.pause() {
                 return Err(self.lost(broken));
             }
@@ -104,6 +106,12 @@ impl Connection {
         self.link = None;
     }
 
+    /// How long a call may really take. To a worker the end of the broker is a pause, however long: the next daemon adopts it, and
+    /// there is nothing else that it could do meanwhile.
+    fn patience(&self, asked: Patience) -> Patience {
+        if self.config.start == Start::Await { Patience::Unbounded } else { asked }
+    }
+
     fn attempt<R: Request>(&mut self, request: &R, patience: Patience) -> Result<R::Reply, Attempt> {
         let Some(mut link) = self.link.take() else { return Err(Attempt::Broken(io::ErrorKind::NotConnected.into())) };
         let reply = self.exchange(&mut link, request, patience);
@@ -122,20 +130,25 @@ impl Connection {
             Patience::Unbounded => None,
         };
         let line = line(id, request)?;
-        link.send(line).map_err(|error| self.broken::<R>(error))?;
+        link.send(line).map_err(|error| self.broken::<R>(error, patience))?;
         loop {
-            let answer = link.receive(deadline).map_err(|error| self.broken::<R>(error))?;
+            let answer = link.receive(deadline).map_err(|error| self.broken::<R>(error, patience))?;
             // Notifications, and answers to calls that were given up, are passed over.
             if answer.method.is_some() || answer.id.is_some_and(|other| other != id) {
                 continue;
+            }
+            if let (None, Some(error)) = (answer.id, &answer.error)
+                && is_shown_out(error.data.kind, patience)
+            {
+                return Err(Attempt::Broken(io::Error::other(error.message.clone())));
             }
             return Ok(reply::<R>(answer)?);
         }
     }
 
-    fn broken<R: Request>(&self, error: io::Error) -> Attempt {
+    fn broken<R: Request>(&self, error: io::Error, patience: Patience) -> Attempt {
         let kind = error.kind();
-        if kind == io::ErrorKind::TimedOut {
+        if kind == io::ErrorKind::TimedOut && patience == Patience::Brief {
             Attempt::Final(Error::Unanswered {
                 method: R::METHOD,
                 seconds: self.config.answer_within.as_secs(),
@@ -159,6 +172,8 @@ impl Connection {
                         return Err(error);
                     }
                 }
+                // It hears us late: it reads a long journal, or stands still. A call that never ends by itself does not end here.
+                Err(Attempt::Final(Error::Unanswered { .. })) if outage.is_unbounded() => {}
                 Err(Attempt::Final(error)) => return Err(error),
                 Err(Attempt::Broken(error)) => {
                     if !outage.pause() {
@@ -179,7 +194,8 @@ impl Connection {
             role: None,
             capabilities: Vec::new(),
         };
-        self.welcome = Some(self.exchange(&mut link, &hello, Patience::Brief)?);
+        let patience = self.patience(Patience::Brief);
+        self.welcome = Some(self.exchange(&mut link, &hello, patience)?);
         self.link = Some(link);
         Ok(())
     }
@@ -187,6 +203,12 @@ impl Connection {
     fn lost(&self, source: io::Error) -> Error {
         Error::Lost { socket: self.config.paths.socket.clone(), source }
     }
+}
+
+/// Whether an error that answers no call is the end of a connection that may be made again: who was slow to say hello (it stood
+/// still in between) was shown out, and somebody who has the time may come back when there is room.
+fn is_shown_out(kind: ErrorKind, patience: Patience) -> bool {
+    kind == ErrorKind::HelloFirst || (kind == ErrorKind::Limit && patience == Patience::Unbounded)
 }
 
 fn line<R: Request>(id: u64, request: &R) -> Result<Vec<u8>, Error> {

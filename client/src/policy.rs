@@ -43,6 +43,11 @@ impl Outage {
         Self { since: Instant::now(), pause: PAUSE_MIN, patience }
     }
 
+    /// Whether it ends only with what it waits for.
+    pub(crate) fn is_unbounded(&self) -> bool {
+        self.patience == Patience::Unbounded
+    }
+
     /// Sleeps a growing while; false when it has lasted too long.
     pub(crate) fn pause(&mut self) -> bool {
         if self.patience == Patience::Brief && self.since.elapsed() > OUTAGE_MAX {

@@ -71,10 +71,9 @@ async fn serve(args: BrokerArgs, booted: boot::Booted) -> Result<(), BrokerError
     let (link, mut supervisor) = link::start(args.link)?;
     let greeting = boot::greet(&link, &mut supervisor).await?;
     let mut driver = Driver::new(booted, link.clone(), args.paths, greeting.supervisor_pid, args.idle_exit_ms);
-    driver.reconcile(greeting.children).await?;
-    let (inbox, sessions) = mpsc::channel(DRIVER_INBOX_MAX);
+    let (inbox, mut sessions) = mpsc::channel(DRIVER_INBOX_MAX);
     let listening = tokio::spawn(session::serve(args.listener, inbox));
-    driver.say_ready().await?;
+    driver.reconcile(greeting.children, &mut sessions).await?;
     let end = tokio::select! {
         end = driver.run(supervisor, sessions) => end?,
         failed = listening => return Err(failed.unwrap_or_else(std::io::Error::other).into()),

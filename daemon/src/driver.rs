@@ -84,6 +84,11 @@ struct Turn {
     batch: Batch,
     due: Vec<Due>,
     changed: BTreeSet<TreeId>,
+    has_begun: bool,
+    /// The broker as it is on disk, while the disk is nearly full: if this turn does not fit, who looks is answered from it.
+    on_disk: Option<Box<Broker>>,
+    /// The looks of this turn, for the same case.
+    looks: BTreeMap<CallId, Command>,
 }
 
 /// The driver.
@@ -113,6 +118,7 @@ pub struct Driver {
     idle_exit_ms: u64,
     idle_since: Option<Now>,
     ballast_released: bool,
+    is_ready: bool,
 }
 
 impl Driver {
@@ -141,24 +147,27 @@ impl Driver {
             idle_exit_ms,
             idle_since: None,
             ballast_released: false,
+            is_ready: false,
         }
     }
 
-    /// The first turn: what the supervisor holds against what the journal says.
+    /// The first turn: what the supervisor holds against what the journal says. On a disk without room who looks is answered
+    /// meanwhile.
     ///
     /// # Errors
     /// As for [`Driver::run`].
-    pub async fn reconcile(&mut self, children: Vec<ChildReport>) -> Result<(), DriverError> {
+    pub async fn reconcile(&mut self, children: Vec<ChildReport>, sessions: &mut mpsc::Receiver<FromSession>) -> Result<(), DriverError> {
         let mut turn = Turn::default();
         self.step(&mut turn, Command::Reconcile { children })?;
-        self.close(turn, None).await
+        self.close(turn, sessions).await?;
+        Ok(self.say_ready().await?)
     }
 
-    /// Tells the supervisor that connections are served.
-    ///
-    /// # Errors
-    /// When it is gone.
-    pub async fn say_ready(&self) -> Result<(), SupervisorGone> {
+    /// Tells the supervisor that connections are served, once.
+    async fn say_ready(&mut self) -> Result<(), SupervisorGone> {
+        if std::mem::replace(&mut self.is_ready, true) {
+            return Ok(());
+        }
         self.link.send(&ToSupervisor::Ready).await
     }
 
@@ -191,7 +200,7 @@ impl Driver {
                 }
             }
             self.release_held(&mut turn);
-            self.close(turn, Some(&mut sessions)).await?;
+            self.close(turn, &mut sessions).await?;
             if let Some(end) = self.end {
                 self.say_farewell(&mut sessions).await;
                 return Ok(end);
@@ -254,6 +263,7 @@ impl Driver {
     }
 
     fn step(&mut self, turn: &mut Turn, command: Command) -> Result<(), DriverError> {
+        self.prepare_for_no_space(turn, &command);
         self.audit.asks(self.broker.state(), &command);
         let outcome = self.broker.step(self.clock.now(), command).map_err(Box::new)?;
         self.audit.told(self.broker.state(), &outcome.effects);

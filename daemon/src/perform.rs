@@ -12,12 +12,14 @@ use roost_core::command::{CallId, Caller, Command};
 use roost_core::effect::{Effect, Reply, Spawn};
 use roost_core::event::Place;
 use roost_core::rejection::Rejection;
+use roost_core::state::State;
 use roost_core::view;
 use roost_proto::bytes::Bytes;
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::link::{SpawnOrder, Stdin, ToSupervisor};
 use roost_proto::message::PROTOCOL_VERSION;
 use roost_proto::message::daemon::{DaemonRestartReply, DaemonStatusReply};
+use roost_proto::message::tree::Progress;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 use tokio::sync::mpsc::error::TrySendError;
@@ -45,12 +47,12 @@ impl Driver {
         match due {
             Due::Effect(effect) => self.carry_out(effect, loaded).await,
             Due::DaemonStatus(call) => {
-                let status = self.daemon_status();
+                let status = self.daemon_status(self.broker.state());
                 self.answer(call, &status);
                 Ok(())
             }
             Due::Watch(call, caller) => {
-                self.watch(call, caller);
+                self.watch(call, progress_of(self.broker.state(), caller));
                 Ok(())
             }
             Due::Restart(call) => {
@@ -197,7 +199,7 @@ impl Driver {
         self.backlog.push_back(Command::RootPresence { tree, connections });
     }
 
-    fn answer<T: Serialize>(&mut self, call: CallId, reply: &T) {
+    pub(crate) fn answer<T: Serialize>(&mut self, call: CallId, reply: &T) {
         match to_raw_value(reply) {
             Ok(result) => self.send(call, Outgoing::Answer { call, result, becomes: None }),
             Err(error) => tracing::error!(%error, "an answer cannot be written"),
@@ -215,18 +217,12 @@ impl Driver {
         }
     }
 
-    fn watch(&mut self, call: CallId, caller: Caller) {
-        let state = self.broker.state();
-        let tree = match caller {
-            Caller::Operator => None,
-            Caller::Root(tree) => Some(tree),
-            Caller::Worker { worker, .. } => state.workers.get(&worker).map(|worker| worker.tree),
-        };
-        let Some(tree) = tree.and_then(|tree| state.trees.get(&tree)) else {
+    /// From now on the connection of this call is told how the tree stands.
+    pub(crate) fn watch(&mut self, call: CallId, stands: Option<(TreeId, Progress)>) {
+        let Some((id, progress)) = stands else {
             self.send(call, Outgoing::Refuse { call, error: translate::refusal(&Rejection::NoTree) });
             return;
         };
-        let (id, progress) = (tree.id, translate::progress(&view::counts(tree)));
         self.answer(call, &progress);
         if let Some(connection) = self.connections.get_mut(&connection_of(call)) {
             connection.watches = Some(id);
@@ -247,8 +243,7 @@ impl Driver {
         }
     }
 
-    fn daemon_status(&self) -> DaemonStatusReply {
-        let state = self.broker.state();
+    pub(crate) fn daemon_status(&self, state: &State) -> DaemonStatusReply {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         DaemonStatusReply {
             supervisor_pid: self.supervisor_pid,
@@ -264,6 +259,17 @@ impl Driver {
             cap: self.broker.cap_of_all(),
         }
     }
+}
+
+/// How the caller's tree stands.
+pub(crate) fn progress_of(state: &State, caller: Caller) -> Option<(TreeId, Progress)> {
+    let tree = match caller {
+        Caller::Operator => None,
+        Caller::Root(tree) => Some(tree),
+        Caller::Worker { worker, .. } => state.workers.get(&worker).map(|worker| worker.tree),
+    };
+    let tree = state.trees.get(&tree?)?;
+    Some((tree.id, translate::progress(&view::counts(tree))))
 }
 
 /// Sets a variable, in place where it is set already.

@@ -334,7 +334,7 @@ const EIO: &str = r#"#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-static int fails(int fd) {
+static int fails(int fd, const char *what) {
     static int count;
     char link[64], path[1024];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -344,22 +344,26 @@ static int fails(int fd) {
     if (!strstr(path, "/roost.db") || !getenv("NTH") || __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST) != atoi(getenv("NTH"))) return 0;
     int once = open(getenv("HIT"), O_CREAT | O_EXCL | O_WRONLY, 0600);
     if (once < 0) return 0;
+    if (write(once, what, strlen(what)) < 0 || write(once, path, strlen(path)) < 0) abort();
     close(once);
     errno = EIO;
     return 1;
 }
 #define REAL(name) static typeof(&name) real; if (!real) real = (typeof(&name))dlsym(RTLD_NEXT, #name)
-int fsync(int fd) { REAL(fsync); return fails(fd) ? -1 : real(fd); }
-int fdatasync(int fd) { REAL(fdatasync); return fails(fd) ? -1 : real(fd); }
-int ftruncate64(int fd, off64_t size) { REAL(ftruncate64); return fails(fd) ? -1 : real(fd, size); }
-ssize_t write(int fd, const void *from, size_t size) { REAL(write); return fails(fd) ? -1 : real(fd, from, size); }
-ssize_t pwrite(int fd, const void *from, size_t size, off_t at) { REAL(pwrite); return fails(fd) ? -1 : real(fd, from, size, at); }
-ssize_t pwrite64(int fd, const void *from, size_t size, off64_t at) { REAL(pwrite64); return fails(fd) ? -1 : real(fd, from, size, at); }
+int fsync(int fd) { REAL(fsync); return fails(fd, "sync") ? -1 : real(fd); }
+int fdatasync(int fd) { REAL(fdatasync); return fails(fd, "sync") ? -1 : real(fd); }
+int ftruncate64(int fd, off64_t size) { REAL(ftruncate64); return fails(fd, "write") ? -1 : real(fd, size); }
+ssize_t write(int fd, const void *from, size_t size) { REAL(write); return fails(fd, "write") ? -1 : real(fd, from, size); }
+ssize_t pwrite(int fd, const void *from, size_t size, off_t at) { REAL(pwrite); return fails(fd, "write") ? -1 : real(fd, from, size, at); }
+ssize_t pwrite64(int fd, const void *from, size_t size, off64_t at) {
+    REAL(pwrite64);
+    return fails(fd, "write") ? -1 : real(fd, from, size, at);
+}
 "#;
 
-/// One life with an error at the n-th write or sync: whatever was acknowledged is there afterwards, once. Says whether there was an
-/// n-th one.
-fn with_eio_at(n: usize, shim: &Path) -> bool {
+/// One life with an error at the n-th write or sync: whatever was acknowledged is there afterwards, once, and who failed has said
+/// so. Says what the n-th one was, and of which file; nothing when there was none.
+fn with_eio_at(n: usize, shim: &Path) -> String {
     let home = Home::new();
     let daemon = home.command(home.program("roostd")).arg("--detach").env("LD_PRELOAD", shim).env("NTH", n.to_string());
     let started = daemon.env("HIT", home.file("hit")).run();
@@ -375,12 +379,19 @@ fn with_eio_at(n: usize, shim: &Path) -> bool {
     let spawned = roost(&["spawn", "--name", "w", "--", "sh", "-c", r#"echo go >>"$F/L"; echo R"#]);
     assert_eq!(spawned.code(), 0, "{n}: {spawned}");
     assert_eq!(roost(&["result", "w", "--wait"]).ok().text(), "R\n", "{n}");
+    let before_the_end = home.read("hit");
     // The orderly end works the log off, which writes and syncs too. It may fail; what was told stays true.
     let stopped = home.roost(["daemon", "stop", "--timeout", "20s"]).run();
     assert!(matches!(stopped.code(), 0 | 4), "{n}: {stopped}");
     assert_eq!(home.roost(["result", "w", "--tree", &id]).run().ok().text(), "R\n", "{n}");
     assert_eq!(home.read("L"), "go\n", "{n}");
-    home.file("hit").exists()
+    let hit = home.read("hit");
+    let log = std::fs::read_to_string(home.state_dir().join("daemon.log")).unwrap();
+    // After a failed sync of the log nobody knows what of it is on disk: this broker is over, it says why, and another one looks.
+    let is_over = ["error: ", "the journal is broken"].iter().any(|words| log.contains(words));
+    let is_sync_of_log = before_the_end.starts_with("sync") && before_the_end.ends_with("-wal");
+    assert!(!is_sync_of_log || is_over, "{n}: a failed {hit} was passed over: {log}");
+    hit
 }
 
 #[test]
@@ -391,6 +402,7 @@ fn sync_eio_nth() {
     home.command("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&shim).arg(source).arg("-ldl").run().ok();
     let next = std::sync::atomic::AtomicUsize::new(1);
     let last = std::sync::atomic::AtomicUsize::new(usize::MAX);
+    let syncs = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|threads| {
         for _ in 0..4 {
             threads.spawn(|| {
@@ -399,13 +411,17 @@ fn sync_eio_nth() {
                     if n > last.load(std::sync::atomic::Ordering::Relaxed) {
                         return;
                     }
-                    if !with_eio_at(n, &shim) {
-                        last.fetch_min(n, std::sync::atomic::Ordering::Relaxed);
+                    match with_eio_at(n, &shim).as_str() {
+                        "" => drop(last.fetch_min(n, std::sync::atomic::Ordering::Relaxed)),
+                        sync if sync.starts_with("sync") => drop(syncs.fetch_add(1, std::sync::atomic::Ordering::Relaxed)),
+                        _ => {}
                     }
                 }
             });
         }
     });
-    let tried = last.into_inner();
+    let (tried, syncs) = (last.into_inner(), syncs.into_inner());
+    println!("{tried} writes and syncs, {syncs} of them syncs");
+    assert!(syncs > 5, "only {syncs} syncs in a life");
     assert!(tried > 20, "only {tried} writes and syncs in a life: the shim is not in their way");
 }

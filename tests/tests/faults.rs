@@ -10,12 +10,18 @@ mod clock;
 mod damage;
 #[path = "faults/descriptors.rs"]
 mod descriptors;
+#[path = "faults/every_call.rs"]
+mod every_call;
 #[path = "faults/forks.rs"]
 mod forks;
 #[path = "faults/log.rs"]
 mod log;
+#[path = "faults/snapshots.rs"]
+mod snapshots;
 #[path = "faults/space.rs"]
 mod space;
+#[path = "faults/space_at_start.rs"]
+mod space_at_start;
 #[path = "faults/stopped.rs"]
 mod stopped;
 #[path = "faults/workers.rs"]

@@ -140,6 +140,83 @@ fn nonsense_is_a_protocol_error_and_not_a_hang() {
     assert_eq!(root.launch(&launch()).unwrap_err().kind(), "protocol");
 }
 
+/// A worker's configuration. With no time at all for an answer, a call that had a time limit would fail at once.
+fn worker(fake: &Fake) -> roost::Config {
+    roost::Config { start: roost::Start::Await, answer_within: Duration::ZERO, ..fake.config() }
+}
+
+/// Every way in which a broker can go, or not be there yet, at this call.
+const LOSSES: [(&str, Loss); 4] = [
+    ("closed", || Act::Break),
+    ("half a line", || Act::Half(json!({"protocol": 1, "daemon": "fake", "role": "operator"}))),
+    ("hello came late", || Act::ShowOut("hello_first")),
+    ("no room for another connection", || Act::ShowOut("limit")),
+];
+type Loss = fn() -> Act;
+
+#[test]
+fn to_a_worker_whatever_becomes_of_the_broker_is_a_pause() {
+    for at in ["hello", "launch", "park"] {
+        for (loss, act) in LOSSES {
+            let dir = tempfile::tempdir().unwrap();
+            let tries = AtomicU32::new(0);
+            let fake = Fake::start(&dir.path().join("s"), move |method, _| {
+                if method == at && tries.fetch_add(1, Ordering::Relaxed) < 3 {
+                    return Some(act());
+                }
+                match method {
+                    "launch" => Some(Act::Reply(fake::receipt("a"))),
+                    "park" => Some(Act::Reply(json!({}))),
+                    _ => None,
+                }
+            });
+            let mut connection = Connection::dial(worker(&fake)).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
+            connection.launch(&Launch { foreground: false, ..launch() }).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
+            connection.park(&Park { context: "c".into() }).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
+            assert_eq!(fake.calls(at).len(), 4, "{at}, {loss}");
+        }
+    }
+}
+
+#[test]
+fn a_worker_whose_call_is_refused_is_told_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let fake = Fake::start(&dir.path().join("s"), |method, _| (method == "launch").then_some(Act::Refuse("limit")));
+    let mut connection = Connection::dial(worker(&fake)).unwrap();
+    assert_eq!(connection.launch(&launch()).unwrap_err().refusal(), Some(ErrorKind::Limit));
+    assert_eq!(fake.calls("launch").len(), 1);
+}
+
+#[test]
+fn somebody_who_was_slow_to_say_hello_says_it_again_and_one_too_many_is_told_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let tries = AtomicU32::new(0);
+    let fake = Fake::start(&dir.path().join("s"), move |_, _| match tries.fetch_add(1, Ordering::Relaxed) {
+        0 => Some(Act::ShowOut("hello_first")),
+        1 => None,
+        _ => Some(Act::ShowOut("limit")),
+    });
+    Connection::dial(fake.config()).unwrap();
+    let Err(error) = Connection::dial(fake.config()) else { panic!("there was no room") };
+    assert_eq!((error.refusal(), fake.calls("hello").len()), (Some(ErrorKind::Limit), 3));
+}
+
+#[test]
+fn a_wait_outlives_a_broker_that_is_slow_to_say_hello() {
+    let dir = tempfile::tempdir().unwrap();
+    let (hellos, waits) = (AtomicU32::new(0), AtomicU32::new(0));
+    let fake = Fake::start(&dir.path().join("s"), move |method, _| match method {
+        "hello" if hellos.fetch_add(1, Ordering::Relaxed) == 1 => Some(Act::Hang),
+        "wait" if waits.fetch_add(1, Ordering::Relaxed) == 0 => Some(Act::Break),
+        "wait" => Some(Act::Reply(json!({"ended": [], "timed_out": false}))),
+        _ => None,
+    });
+    let config = roost::Config { answer_within: Duration::from_millis(500), ..fake.config() };
+    let mut root = Connection::dial(config).unwrap();
+    root.wait(&Wait { request_id: "r1".into(), names: vec![], any: false, timeout_ms: None }).unwrap();
+    assert_eq!((fake.calls("hello").len(), fake.calls("wait").len()), (3, 2));
+}
+
 #[test]
 fn a_watch_goes_on_after_a_break() {
     let dir = tempfile::tempdir().unwrap();

@@ -21,6 +21,10 @@ pub enum Act {
     Break,
     /// Say nothing and keep it open.
     Hang,
+    /// Write the first half of an answer and close the connection.
+    Half(Value),
+    /// Say an error that answers no call and close the connection.
+    ShowOut(&'static str),
     /// Reply, send these as `progress`, and close the connection.
     Progress(Value, Vec<Value>),
 }
@@ -101,7 +105,7 @@ fn serve(stream: UnixStream, calls: &Mutex<VecDeque<(String, Value)>>, handler: 
             _ => Act::Refuse("unknown_method"),
         });
         let mut lines = Vec::new();
-        let closes = matches!(act, Act::Progress(..));
+        let closes = matches!(act, Act::Progress(..) | Act::ShowOut(_));
         match act {
             Act::Reply(result) => lines.push(json!({"jsonrpc": "2.0", "id": id, "result": result})),
             Act::Refuse(kind) => {
@@ -111,6 +115,14 @@ fn serve(stream: UnixStream, calls: &Mutex<VecDeque<(String, Value)>>, handler: 
             Act::Progress(result, more) => {
                 lines.push(json!({"jsonrpc": "2.0", "id": id, "result": result}));
                 lines.extend(more.into_iter().map(|params| json!({"jsonrpc": "2.0", "method": "progress", "params": params})));
+            }
+            Act::ShowOut(kind) => {
+                lines.push(json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "go", "data": {"kind": kind}}}));
+            }
+            Act::Half(result) => {
+                let line = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+                to.write_all(&line.as_bytes()[..line.len() / 2]).unwrap();
+                return;
             }
             Act::Hang => {}
             Act::Break => return,

@@ -22,16 +22,18 @@ use roost_proto::limits::{CLOSED_WORKERS_MAX, REATTACH_MS, RETENTION_MS};
 use roost_proto::message::events::NumberedEvent;
 
 use crate::calls::Calls;
-use crate::command::Command;
+use crate::command::{Caller, Command};
 use crate::effect::Effect;
 use crate::event::Record;
 use crate::holders::Holders;
 use crate::lifecycle::deliver::next_group;
+use crate::lifecycle::wait::{self, Read};
 use crate::schedule::{self, Rules};
 use crate::state::{IllegalEvent, State};
 use crate::step::{Step, tree_of};
 use crate::time::{Mono, Now};
-use turn::Turn;
+use crate::view;
+use turn::{Turn, answered};
 
 /// What a step came to.
 #[derive(Debug, Clone, Default)]
@@ -94,6 +96,27 @@ impl Broker {
     pub fn retaining(mut self, retention_ms: u64) -> Self {
         self.rules.retention_ms = retention_ms;
         self
+    }
+
+    /// Answers a look at the state and does nothing else of a step: no time passes, nothing is decided, and a root that reads a
+    /// result has not consumed it. `None` for a command that is no look.
+    pub fn look(&mut self, now: Now, command: &Command) -> Option<Effect> {
+        let mut step = Step::new(now, &mut self.state);
+        if let Command::Status { call, caller, tree, name, after } = command {
+            answered(&mut step, *call, |step| view::status(step, *call, *caller, *tree, name.as_deref(), *after));
+        } else if let Command::Count { call, caller } = command {
+            answered(&mut step, *call, |step| view::count(step, *call, *caller));
+        } else if let Command::Result { call, caller, tree, of, wait: false, .. } = command {
+            let tree = match caller {
+                Caller::Operator => *tree,
+                Caller::Root(tree) => Some(*tree),
+                Caller::Worker { .. } => return None,
+            };
+            let read = Read { tree, of: of.clone(), wait: false, request_id: None, timeout_ms: None };
+            answered(&mut step, *call, |step| wait::result(step, &mut Calls::default(), *call, Caller::Operator, read));
+        }
+        debug_assert!(step.records.is_empty(), "a look changes nothing");
+        step.effects.pop()
     }
 
     /// The state, to look at.

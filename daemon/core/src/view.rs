@@ -179,6 +179,14 @@ fn reason_of(state: &State, worker: &Worker) -> Option<String> {
     }
 }
 
+/// Counts the caller's tree.
+pub fn count(step: &mut Step<'_>, call: CallId, caller: Caller) -> Result<(), Rejection> {
+    let (tree, _) = authority::asker(step.state, caller)?;
+    let counts = counts(step.state.tree(tree)?);
+    step.reply(call, Reply::Counts(counts));
+    Ok(())
+}
+
 /// Answers a look at trees and workers.
 pub fn status(
     step: &mut Step<'_>,

@@ -13,19 +13,20 @@ use crate::session::FromSession;
 const SNAPSHOT_RECORDS_MIN: u64 = 10_000;
 /// And for each worker that the state holds: a snapshot writes all of them, and this keeps its share of a record's cost the same.
 const SNAPSHOT_RECORDS_PER_WORKER: u64 = 4;
+/// So many records later a snapshot that found no room is tried again.
+const SNAPSHOT_RETRY_RECORDS: u64 = 1_000;
 
 impl Driver {
     /// Commits a turn and lets its effects go. Sessions are heard while it does not fit on the disk.
-    pub(super) async fn close(&mut self, mut turn: Turn, sessions: Option<&mut mpsc::Receiver<FromSession>>) -> Result<(), DriverError> {
+    pub(super) async fn close(&mut self, mut turn: Turn, sessions: &mut mpsc::Receiver<FromSession>) -> Result<(), DriverError> {
         let due = std::mem::take(&mut turn.due);
         self.plan(&mut turn, due);
         if !turn.batch.records.is_empty() {
             turn.batch.clock = Some(self.clock.mark());
             self.since_snapshot += turn.batch.records.len() as u64;
-            let held = self.broker.state().workers.len() as u64;
-            if self.since_snapshot >= SNAPSHOT_RECORDS_MIN.max(held * SNAPSHOT_RECORDS_PER_WORKER) {
-                turn.batch.snapshot = self.snapshot();
+            if self.since_snapshot >= self.snapshot_records() {
                 self.since_snapshot = 0;
+                turn.batch.snapshot = self.snapshot();
             }
             // What a snapshot has in it is needed by nobody; the journal keeps what recovery may fall back on, and drops the rest
             // a little with every commit, so that its size has a bound however long the daemon runs.
@@ -52,7 +53,21 @@ impl Driver {
         }
     }
 
-    fn snapshot(&self) -> Option<Snapshot> {
+    fn snapshot_records(&self) -> u64 {
+        SNAPSHOT_RECORDS_MIN.max(self.broker.state().workers.len() as u64 * SNAPSHOT_RECORDS_PER_WORKER)
+    }
+
+    /// What is left of the room is for records: without a snapshot the next start only takes longer.
+    fn put_off_snapshot(&mut self, why: &str) {
+        self.since_snapshot = self.snapshot_records() - SNAPSHOT_RETRY_RECORDS;
+        tracing::warn!(why, "no snapshot was written; it is tried again {SNAPSHOT_RETRY_RECORDS} records later");
+    }
+
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        if self.journal.space_is_low() {
+            self.put_off_snapshot("the disk of the state directory is nearly full");
+            return None;
+        }
         let state = self.broker.state();
         match serde_json::to_vec(state) {
             Ok(bytes) => Some(Snapshot { seq: state.seq, bytes }),
@@ -64,20 +79,24 @@ impl Driver {
     }
 
     /// Commits, however long the disk is full: what has happened must be written, and nothing of it has been told.
-    async fn commit(&mut self, turn: &mut Turn, mut sessions: Option<&mut mpsc::Receiver<FromSession>>) -> Result<Committed, DriverError> {
+    async fn commit(&mut self, turn: &mut Turn, sessions: &mut mpsc::Receiver<FromSession>) -> Result<Committed, DriverError> {
         loop {
             match self.journal.commit(std::mem::take(&mut turn.batch)).await {
                 Ok(committed) => return Ok(committed),
                 Err(CommitError::NoSpace(again)) => {
                     turn.batch = *again;
-                    if !self.ballast_released && self.journal.release_ballast() {
-                        tracing::error!(
-                            "the disk of the state directory is full: new work is refused, the ballast makes room for the rest"
-                        );
-                    } else {
-                        self.wait_for_space(turn, sessions.as_deref_mut()).await?;
+                    if turn.batch.snapshot.take().is_some() {
+                        self.put_off_snapshot("there is no room for it");
+                        continue;
                     }
-                    self.ballast_released = true;
+                    if !std::mem::replace(&mut self.ballast_released, true) {
+                        tracing::error!("the disk of the state directory is full: new work is refused");
+                        if self.journal.release_ballast() {
+                            tracing::error!("the ballast makes room for the rest");
+                            continue;
+                        }
+                    }
+                    self.wait_for_space(turn, sessions).await?;
                 }
                 Err(error) => return Err(error.into()),
             }

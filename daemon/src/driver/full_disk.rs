@@ -1,28 +1,23 @@
-//! A disk without any room: what has happened cannot be written, so nothing of it is told; whoever asks meanwhile is told why.
-//! Starts whose files could not be written wait here as well.
+//! A disk without any room: what has happened cannot be written, so nothing of it is told; whoever looks meanwhile sees what is on
+//! disk, and whoever asks for more is told why. Starts whose files could not be written wait here as well.
 
 use roost_core::command::{CallId, Caller, Command};
 use roost_core::effect::{Effect, Reply, Spawn};
+use roost_core::state::worker::{Phase, Worker};
 use roost_proto::limits::NO_SPACE_RETRY;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Driver, DriverError, Due, Turn};
-use crate::session::FromSession;
+use crate::perform::progress_of;
+use crate::session::{FromSession, Outgoing, translate};
 
 impl Driver {
     /// Waits for a while with this turn, which does not fit on the disk.
-    pub(super) async fn wait_for_space(
-        &mut self,
-        turn: &mut Turn,
-        sessions: Option<&mut mpsc::Receiver<FromSession>>,
-    ) -> Result<(), DriverError> {
+    pub(super) async fn wait_for_space(&mut self, turn: &mut Turn, sessions: &mut mpsc::Receiver<FromSession>) -> Result<(), DriverError> {
+        self.say_ready().await?;
         self.answer_the_turn(turn);
         let until = Instant::now() + NO_SPACE_RETRY;
-        let Some(sessions) = sessions else {
-            sleep_until(until).await;
-            return Ok(());
-        };
         loop {
             tokio::select! {
                 biased;
@@ -32,30 +27,96 @@ impl Driver {
         }
     }
 
-    /// Who had asked in this very turn how things stand is told as well: the answer would be of what is not on disk. Who had said
-    /// hello in it is let in, to be told with its next call; a worker's process may be news of this turn itself.
+    /// Before the first step of a turn that may not fit: keeps what is on disk, for those who look.
+    pub(super) fn prepare_for_no_space(&self, turn: &mut Turn, command: &Command) {
+        if !std::mem::replace(&mut turn.has_begun, true) && self.journal.space_is_low() {
+            turn.on_disk = Some(Box::new(self.broker.clone()));
+        }
+        if turn.on_disk.is_some()
+            && let Command::Status { call, .. } | Command::Count { call, .. } | Command::Result { call, wait: false, .. } = command
+        {
+            turn.looks.insert(*call, command.clone());
+        }
+    }
+
+    /// Who had looked in this very turn is answered from what is on disk; a result that was there before is told even though nobody
+    /// will know that it was read. Who had said hello in it is let in; a worker's process may be news of this turn itself.
     fn answer_the_turn(&mut self, turn: &mut Turn) {
         for due in std::mem::take(&mut turn.due) {
             match due {
                 Due::Effect(Effect::Reply { call, reply: reply @ Reply::Welcome { caller: Caller::Operator | Caller::Root(_), .. } }) => {
                     self.reply(call, reply);
                 }
-                Due::Effect(Effect::Reply { call, reply: Reply::Status { .. } | Reply::Counts(_) | Reply::StillActive { .. } })
-                | Due::DaemonStatus(call)
-                | Due::Watch(call, _) => self.refuse_for_space(call),
+                Due::Effect(Effect::Reply { call, reply: Reply::Result(end) })
+                    if turn
+                        .on_disk
+                        .as_ref()
+                        .is_some_and(|broker| broker.state().workers.get(&end.worker).is_some_and(Worker::has_ended)) =>
+                {
+                    self.reply(call, Reply::Result(end));
+                }
+                Due::Effect(Effect::Reply {
+                    call,
+                    reply: Reply::Status { .. } | Reply::Counts(_) | Reply::StillActive { .. } | Reply::Result(_),
+                }) if turn.looks.contains_key(&call) => {
+                    if let Some(look) = turn.looks.remove(&call) {
+                        self.look(turn, call, &look);
+                    }
+                }
+                Due::Effect(Effect::Reply { call, reply: Reply::Status { .. } | Reply::Counts(_) | Reply::StillActive { .. } }) => {
+                    self.refuse_for_space(call);
+                }
+                Due::DaemonStatus(call) => self.show_daemon_status(turn, call),
+                Due::Watch(call, caller) => self.show_watch(turn, call, caller),
                 Due::Effect(_) | Due::Restart(_) => turn.due.push(due),
             }
         }
     }
 
-    /// Hellos are answered; calls that expect an answer at once get an error; those that wait by nature wait.
+    /// Answers a look from what is on disk.
+    fn look(&mut self, turn: &mut Turn, call: CallId, look: &Command) {
+        let now = self.clock.now();
+        match turn.on_disk.as_mut().and_then(|broker| broker.look(now, look)) {
+            Some(Effect::Reply { call, reply }) => self.reply(call, reply),
+            Some(Effect::Refuse { call, rejection }) => {
+                self.send(call, Outgoing::Refuse { call, error: translate::refusal(&rejection) });
+            }
+            Some(_) | None => self.refuse_for_space(call),
+        }
+    }
+
+    fn show_daemon_status(&mut self, turn: &Turn, call: CallId) {
+        match &turn.on_disk {
+            Some(broker) => {
+                let status = self.daemon_status(broker.state());
+                self.answer(call, &status);
+            }
+            None => self.refuse_for_space(call),
+        }
+    }
+
+    fn show_watch(&mut self, turn: &Turn, call: CallId, caller: Caller) {
+        match &turn.on_disk {
+            Some(broker) => self.watch(call, progress_of(broker.state(), caller)),
+            None => self.refuse_for_space(call),
+        }
+    }
+
+    /// Looks and hellos are answered; calls that expect an answer at once get an error; those that wait by nature wait.
     async fn meanwhile(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
         match message {
             FromSession::Connected { .. } => return self.take(turn, message),
             FromSession::Command { command: command @ Command::Hello { call, .. }, .. } => return self.greet(turn, call, command).await,
-            FromSession::DaemonStatus { call } | FromSession::Restart { call } | FromSession::Watch { call, .. } => {
-                self.refuse_for_space(call);
-            }
+            FromSession::DaemonStatus { call } => self.show_daemon_status(turn, call),
+            FromSession::Watch { call, caller } => self.show_watch(turn, call, caller),
+            FromSession::Restart { call } => self.refuse_for_space(call),
+            FromSession::Command {
+                command:
+                    ref look @ (Command::Status { call, .. }
+                    | Command::Count { call, .. }
+                    | Command::Result { call, caller: Caller::Root(_) | Caller::Operator, wait: false, .. }),
+                ..
+            } => self.look(turn, call, look),
             FromSession::Command { ref command, .. } => match expects_an_answer(command) {
                 Some(call) => self.refuse_for_space(call),
                 None => self.deferred.push_back(message),

@@ -91,7 +91,12 @@ fn attempt(file: &Path, options: &Options) -> Result<Opened, Fault> {
     restrict(file)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     if let Err(error) = checkpoint(&connection, "TRUNCATE") {
-        notes.push(format!("the write-ahead log could not be worked off yet: {error}"));
+        match meaning(&error) {
+            // It is complete where it is.
+            Meaning::NoSpace | Meaning::InUse => notes.push(format!("the write-ahead log could not be worked off yet: {error}")),
+            // After a failed sync nobody knows what a later one that succeeds has really written.
+            Meaning::Storage | Meaning::Damage => return Err(error.into()),
+        }
     }
     let good_snapshot = snapshot.as_ref().map(|snapshot| snapshot.seq);
     let recovered = Recovered { snapshot, records, clock: head.clock.clone(), notes };

@@ -10,6 +10,8 @@ use super::{Broken, Checked};
 pub(crate) struct Journal {
     records: Vec<Record>,
     durable: usize,
+    /// How many records there were after each step since the last commit.
+    steps: Vec<usize>,
     /// Kept by applying each record as it becomes durable: the replay of every committed prefix.
     replica: State,
 }
@@ -17,6 +19,17 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn append(&mut self, records: Vec<Record>) {
         self.records.extend(records);
+        self.steps.push(self.records.len());
+    }
+
+    /// Steps since the last commit: one commit is for all of them.
+    pub(crate) fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Records up to this step of them.
+    pub(crate) fn up_to(&self, step: usize) -> usize {
+        step.checked_sub(1).and_then(|last| self.steps.get(last)).copied().unwrap_or(self.durable)
     }
 
     pub(crate) fn durable(&self) -> &[Record] {
@@ -34,7 +47,10 @@ impl Journal {
 
     /// Makes one more record durable.
     pub(crate) fn commit_next(&mut self) -> Checked<Option<Record>> {
-        let Some(record) = self.records.get(self.durable).cloned() else { return Ok(None) };
+        let Some(record) = self.records.get(self.durable).cloned() else {
+            self.steps.clear();
+            return Ok(None);
+        };
         self.replica.apply(&record).map_err(|error| format!("the replay of a committed prefix fails: {error}"))?;
         self.durable += 1;
         Ok(Some(record))
@@ -43,6 +59,7 @@ impl Journal {
     /// A crash: what was not durable never was.
     pub(crate) fn lose(&mut self) {
         self.records.truncate(self.durable);
+        self.steps.clear();
     }
 
     /// Replays everything that is durable from nothing, through its text form, and compares (I15).

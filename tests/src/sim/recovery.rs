@@ -1,5 +1,8 @@
-//! One run cut at every commit: before it, so that what was recorded is lost, and after it, so that its effects are. Recovered and
-//! finished, every cut run comes to what the uncut one came to.
+//! One run cut at every commit: before it, so that what was recorded is lost, after it, so that its effects are, and inside of it, between
+//! the steps that share it. Recovered and finished, every cut run comes to what the uncut one came to.
+//!
+//! A commit is one transaction, so that the journal has all of it or nothing; between two steps it could have ended, had the inbox
+//! been empty for a moment. Between two records of one step it never ends.
 
 use std::collections::BTreeMap;
 
@@ -27,51 +30,59 @@ struct Result {
 pub struct Cuts {
     /// Runs that were cut and recovered.
     pub runs: usize,
+    /// Those of them that were cut between two steps of one commit.
+    pub inside: usize,
     /// Workers in the uncut run.
     pub workers: usize,
 }
 
-/// Records the run of a seed, then cuts it at every commit.
-pub fn cut_everywhere(seed: u64) -> Checked<Cuts> {
-    let (uncut, commits) = play(seed, None)?;
-    let mut cuts = Cuts { runs: 0, workers: uncut.workers.len() };
-    for commit in 0..commits {
-        for durable in [false, true] {
-            let (cut, _) =
-                play(seed, Some((commit, durable))).map_err(|why| format!("cut at commit {commit}, durable {durable}: {why}"))?;
+/// Records the run of a seed in commits of at most so many steps, then cuts it at every commit.
+pub fn cut_everywhere(seed: u64, steps_max: usize) -> Checked<Cuts> {
+    let (uncut, commits) = play(seed, steps_max, None)?;
+    let mut cuts = Cuts { workers: uncut.workers.len(), ..Cuts::default() };
+    for (commit, steps) in commits.into_iter().enumerate() {
+        for durable in 0..=steps {
+            let at = |why: String| format!("cut at commit {commit}, {durable} of {steps} steps durable: {why}");
+            let (cut, _) = play(seed, steps_max, Some((commit, durable))).map_err(at)?;
             if cut != uncut {
-                return Err(format!("cut at commit {commit}, durable {durable}: {}", difference(&cut, &uncut)));
+                return Err(at(difference(&cut, &uncut)));
             }
             cuts.runs += 1;
+            cuts.inside += usize::from(durable > 0 && durable < steps);
         }
     }
     Ok(cuts)
 }
 
-/// Plays a seed, commit by commit; at the cut the broker dies, after or before what it was to write is on disk.
-fn play(seed: u64, cut: Option<(u64, bool)>) -> Checked<(Result, u64)> {
+/// Plays a seed, commit by commit; at the cut the broker dies, when so many steps of what it was to write are on disk. Says how many
+/// steps each commit had.
+fn play(seed: u64, steps_max: usize, cut: Option<(usize, usize)>) -> Checked<(Result, Vec<usize>)> {
     let mut world = world_of(seed, true)?;
     let mut rng = Rng::of(seed, "order");
-    let mut commits = 0;
+    let mut commits = Vec::new();
     for _ in 0..ACTIONS {
         if world.is_over() {
             break;
         }
-        if world.is_ahead() {
-            match cut {
-                Some((at, durable)) if at == commits => {
-                    if durable {
-                        world.commit_and_forget()?;
-                    }
-                    world.perform(Action::CrashBroker { answers_arrive: false })?;
-                }
-                Some(_) | None => world.perform(Action::Commit)?,
-            }
-            commits += 1;
+        let steps = world.journal.steps();
+        let action = if world.is_ahead() && steps >= steps_max { Some(Action::Commit) } else { super::run::choose(&world, &mut rng, 0) };
+        let Some(action) = action else { break };
+        if action != Action::Commit {
+            world.perform(action)?;
             continue;
         }
-        let Some(action) = super::run::choose(&world, &mut rng, 0) else { break };
-        world.perform(action)?;
+        match cut {
+            Some((at, durable)) if at == commits.len() => {
+                if durable == steps {
+                    world.commit_and_forget()?;
+                } else {
+                    world.commit_steps_and_forget(durable)?;
+                }
+                world.perform(Action::CrashBroker { answers_arrive: false })?;
+            }
+            Some(_) | None => world.perform(Action::Commit)?,
+        }
+        commits.push(steps);
     }
     finish(&mut world, &mut rng)?;
     Ok((result(&world), commits))

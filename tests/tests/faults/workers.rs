@@ -70,3 +70,40 @@ fn one_that_writes_256_mib_costs_the_broker_nothing() {
     assert!(after.0 < before.0 + (8 << 10) && after.1 < before.1 + (16 << 10), "{before:?} -> {after:?} KiB");
     assert_eq!(home.daemon(), pids);
 }
+
+/// How much a gibibyte and what else is written meanwhile may take.
+const ROOM_BYTES: u64 = 4 << 30;
+
+#[test]
+fn one_that_writes_1_gib_costs_the_daemon_no_memory_and_nobody_time() {
+    let home = Home::new();
+    let disk = rustix::fs::statvfs(home.dir()).unwrap();
+    if disk.f_bavail * disk.f_frsize < ROOM_BYTES {
+        eprintln!("NOT TESTED: less than 4 GiB are free in {}", home.dir().display());
+        return;
+    }
+    let tree = Tree::open(&home, &["--cap", "2"]);
+    let pids = home.daemon();
+    let bytes = 1_u64 << 30;
+    tree.spawn("talks", &format!("yes | head -c {bytes}"));
+    let (mut most_kib, mut slowest, mut others) = (0, Duration::ZERO, 0);
+    let result = loop {
+        let began = std::time::Instant::now();
+        let hi = tree.roost(["run", "--", "echo", "hi"]).run().ok();
+        slowest = slowest.max(began.elapsed());
+        assert_eq!(hi.text(), "hi\n");
+        others += 1;
+        most_kib = most_kib.max([pids.supervisor, pids.broker].iter().map(|pid| find(*pid).unwrap().resident_kib()).sum());
+        let result = tree.roost(["result", "talks", "--json"]).run().json();
+        if !result["outcome"].is_null() {
+            break result;
+        }
+    };
+    assert_eq!((outcome_of(&result), &result["answer_bytes"], &result["answer_truncated"]), ("completed", &json!(bytes), &json!(true)));
+    assert!(result["answer"].as_str().unwrap().len() <= 64 << 10);
+    eprintln!("{others} others meanwhile, the slowest in {slowest:?}; at most {most_kib} KiB resident");
+    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+    assert!(most_kib < 200 << 10, "{most_kib} KiB");
+    assert_eq!(home.daemon(), pids);
+    // The file goes with the home.
+}

@@ -63,12 +63,7 @@ impl Turn<'_, '_> {
             Command::Status { call, caller, tree, name, after } => {
                 answered(step, call, |step| view::status(step, call, caller, tree, name.as_deref(), after));
             }
-            Command::Count { call, caller } => answered(step, call, |step| {
-                let (tree, _) = authority::asker(step.state, caller)?;
-                let counts = view::counts(step.state.tree(tree)?);
-                step.reply(call, Reply::Counts(counts));
-                Ok(())
-            }),
+            Command::Count { call, caller } => answered(step, call, |step| view::count(step, call, caller)),
             Command::Stop { call, caller, names, no_wait } => answered(step, call, |step| {
                 let stopping = stop::stop(step, caller, &names)?;
                 let awaited = if no_wait { Default::default() } else { stopping.awaited.into_iter().collect() };

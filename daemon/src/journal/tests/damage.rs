@@ -62,6 +62,45 @@ fn a_log_cut_anywhere_gives_a_prefix_of_whole_batches() {
     assert_eq!(longest, *ends.last().unwrap());
 }
 
+/// One commit for several commands is there whole or not at all: cut at every byte, and with the rest zeroed, as a file system leaves
+/// a file whose size was written before its content.
+#[test]
+fn the_last_commit_cut_at_any_byte_is_there_whole_or_not_at_all() {
+    let dir = fast_dir();
+    let (journal, _) = open(dir.path());
+    commit(&journal, Batch { specs: vec![(WorkerId(1), spec("one"))], ..records(1..=3) });
+    let read = |name| fs::read(dir.path().join(name)).unwrap();
+    let before = read("roost.db-wal").len();
+    commit(&journal, Batch { contexts: vec![(WorkerId(1), vec![7; 700])], ..records(4..=20) });
+    let (db, wal) = (read("roost.db"), read("roost.db-wal"));
+    drop(journal);
+    assert!(wal.len() > before + 2 * 4096, "{before} to {}", wal.len());
+    let try_cut = |cut: usize, zeroed: bool| {
+        let mut short = wal[..cut].to_vec();
+        if zeroed {
+            short.resize(wal.len(), 0);
+        }
+        // Zeros may be what was there.
+        let is_whole = short == wal;
+        let dir = put(&db, Some(&short));
+        let opened = open_only(dir.path()).unwrap_or_else(|error| panic!("cut at {cut}, zeroed {zeroed}: {error}"));
+        let loaded = load::load(&opened.connection, WorkerId(1), &mut environments::Environments::default()).unwrap();
+        let (last, context) = if is_whole { (20, Some(vec![7; 700])) } else { (3, None) };
+        assert_eq!(opened.recovered.records, records(1..=last).records, "cut at {cut}, zeroed {zeroed}");
+        assert_eq!(loaded.context, context, "cut at {cut}, zeroed {zeroed}");
+    };
+    std::thread::scope(|threads| {
+        for half in 0..2 {
+            let try_cut = &try_cut;
+            let cuts = (before..=wal.len()).filter(move |cut| cut % 2 == half);
+            // The zeroed ones cost as much as the others: some of them.
+            threads.spawn(move || {
+                cuts.for_each(|cut| [false, true].iter().take(1 + usize::from(cut % 31 == 0)).for_each(|it| try_cut(cut, *it)))
+            });
+        }
+    });
+}
+
 #[test]
 fn a_torn_tail_is_told_and_the_journal_goes_on_after_it() {
     let (db, wal, ends) = unfinished();
