@@ -138,7 +138,7 @@ fn attempt(state: &State, command: &Command) -> Option<(CallId, Attempt)> {
 }
 
 fn claimed(claim: &Claim) -> Attempt {
-    let Claim { tree, worker, token: _, epoch, lineage } = claim;
+    let Claim { tree, worker, token: _, epoch, lineage, role: _ } = claim;
     let worker = worker.map_or_else(|| "root".to_owned(), |worker| worker.to_string());
     let epoch = epoch.map_or_else(String::new, |epoch| format!(" epoch {epoch}"));
     let process = lineage.first().map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"));

@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use roost_core::broker::Broker;
 use roost_core::command::{CallId, Caller, Command};
-use roost_core::effect::{Effect, Spawn};
+use roost_core::effect::{Effect, Holder, Spawn};
 use roost_core::invariants;
 use roost_core::state::IllegalEvent;
 use roost_core::time::Now;
 use roost_proto::id::{Incarnation, TreeId};
 use roost_proto::limits::{BATCH_INPUTS_MAX, FAREWELL};
+use roost_proto::message::events::ReadEvents;
 use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
 use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
@@ -29,6 +30,7 @@ use crate::clock::Clock;
 use crate::journal::{Batch, CommitError, Journal};
 use crate::link::{LinkSender, SupervisorGone};
 use crate::outputs::Outputs;
+use crate::shelf::Texts;
 use crate::session::{ConnectionId, FromSession, Outgoing};
 use verify::Verified;
 
@@ -67,6 +69,10 @@ pub(crate) struct Connection {
     pub(crate) outgoing: mpsc::Sender<Outgoing>,
     pub(crate) root_of: Option<TreeId>,
     pub(crate) watches: Option<TreeId>,
+    /// The lease that it holds.
+    pub(crate) holds: Option<Holder>,
+    /// The tree whose events it follows, and the number of the next one.
+    pub(crate) follows: Option<(TreeId, u64)>,
 }
 
 /// What is to be done after the commit, in order.
@@ -75,6 +81,7 @@ pub(crate) enum Due {
     Effect(Effect),
     DaemonStatus(CallId),
     Watch(CallId, Caller),
+    Events(CallId, Caller, ReadEvents),
     Restart(CallId),
 }
 
@@ -96,6 +103,10 @@ pub struct Driver {
     pub(crate) broker: Broker,
     pub(crate) connections: BTreeMap<ConnectionId, Connection>,
     pub(crate) outputs: Outputs,
+    /// Texts that the effects of this turn need.
+    pub(crate) texts: Texts,
+    /// Which connection holds a lease.
+    pub(crate) holders: BTreeMap<Holder, ConnectionId>,
     pub(crate) link: LinkSender,
     pub(crate) paths: Paths,
     pub(crate) supervisor_pid: u32,
@@ -129,6 +140,8 @@ impl Driver {
             broker: booted.broker,
             connections: BTreeMap::new(),
             outputs: Outputs::new(paths.executions()),
+            texts: Texts::default(),
+            holders: BTreeMap::new(),
             link,
             paths,
             supervisor_pid,
@@ -273,6 +286,7 @@ impl Driver {
             }
         }
         turn.batch.records.extend(outcome.records);
+        turn.batch.stream.extend(outcome.stream);
         turn.due.extend(outcome.effects.into_iter().map(Due::Effect));
         turn.changed.extend(outcome.changed);
         Ok(())

@@ -11,6 +11,8 @@ pub mod journal;
 pub mod link;
 pub mod logging;
 pub mod outputs;
+mod shelf;
+mod speaking;
 pub mod perform;
 pub mod process;
 pub mod session;

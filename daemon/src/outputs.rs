@@ -12,7 +12,7 @@ use roost_core::effect::End;
 use roost_proto::id::{Epoch, ExecutionId, Incarnation};
 use roost_proto::limits::ANSWER_TEXT_BYTES_MAX;
 
-use crate::session::translate::{Answer, Files, Outputs as OutputPaths};
+use crate::session::translate::{Answer, Outputs as OutputPaths};
 
 /// The directory of them all.
 #[derive(Debug, Clone)]
@@ -52,10 +52,22 @@ impl Outputs {
         self.write(incarnation, "ctx", context)
     }
 
+    /// Keeps what a worker that speaks has answered in a file, for whoever wants all of it. It is not synced: the journal holds the text.
+    ///
+    /// # Errors
+    /// As for [`Outputs::write_stdin`].
+    pub fn keep_answer(&self, incarnation: Incarnation, text: &[u8]) -> io::Result<PathBuf> {
+        let path = self.path(incarnation, "ans");
+        match std::fs::metadata(&path) {
+            Ok(found) if found.len() == text.len() as u64 => Ok(path),
+            Ok(_) | Err(_) => self.write(incarnation, "ans", text),
+        }
+    }
+
     /// Removes all files of an execution.
     pub fn remove(&self, execution: ExecutionId, last: Epoch) {
         for epoch in 1..=last.0 {
-            for kind in ["out", "err", "in", "ctx"] {
+            for kind in ["out", "err", "in", "ctx", "ans"] {
                 let path = self.path(Incarnation { execution, epoch: Epoch(epoch) }, kind);
                 if let Err(error) = std::fs::remove_file(&path)
                     && error.kind() != io::ErrorKind::NotFound
@@ -79,8 +91,9 @@ impl Outputs {
     }
 }
 
-impl Files for Outputs {
-    fn answer(&self, end: &End) -> Answer {
+impl Outputs {
+    /// What a plain command has answered: its standard output.
+    pub fn answer(&self, end: &End) -> Answer {
         if end.epoch == Epoch(0) {
             return Answer { text: String::new(), bytes: 0, truncated: false, path: None };
         }
@@ -97,7 +110,8 @@ impl Files for Outputs {
         }
     }
 
-    fn outputs(&self, execution: ExecutionId, epoch: Epoch) -> OutputPaths {
+    /// The output files of an execution, up to this incarnation.
+    pub fn outputs(&self, execution: ExecutionId, epoch: Epoch) -> OutputPaths {
         let of = |kind: &str| {
             (1..=epoch.0)
                 .map(|epoch| self.path(Incarnation { execution, epoch: Epoch(epoch) }, kind).to_string_lossy().into_owned())
@@ -112,9 +126,17 @@ fn read_text(path: &Path) -> io::Result<(String, u64, bool)> {
     let file = File::open(path)?;
     let bytes = file.metadata()?.len();
     let mut start = Vec::new();
-    file.take(ANSWER_TEXT_BYTES_MAX).read_to_end(&mut start)?;
-    let truncated = bytes > start.len() as u64;
+    file.take(ANSWER_TEXT_BYTES_MAX + 1).read_to_end(&mut start)?;
+    let (text, truncated) = text_of(start);
+    Ok((text, bytes, truncated))
+}
+
+/// The first part of some bytes as text, and whether there is more.
+pub fn text_of(mut start: Vec<u8>) -> (String, bool) {
+    let most = usize::try_from(ANSWER_TEXT_BYTES_MAX).unwrap_or(usize::MAX);
+    let truncated = start.len() > most;
     if truncated {
+        start.truncate(most);
         // A character that the limit cut in two is left out, not replaced.
         let end = match std::str::from_utf8(&start) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -122,7 +144,7 @@ fn read_text(path: &Path) -> io::Result<(String, u64, bool)> {
         };
         start.truncate(end);
     }
-    Ok((String::from_utf8_lossy(&start).into_owned(), bytes, truncated))
+    (String::from_utf8_lossy(&start).into_owned(), truncated)
 }
 
 /// A path as bytes, for the link.

@@ -27,6 +27,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use crate::driver::{Driver, DriverError, Due, End};
 use crate::journal::{LoadError, Loaded, context_of};
 use crate::outputs::bytes_of;
+use crate::shelf::Shelf;
 use crate::session::{Outgoing, connection_of, translate};
 
 /// What the journal handed back for the spawns of a turn, in their order.
@@ -55,6 +56,8 @@ impl Driver {
                 self.watch(call, progress_of(self.broker.state(), caller));
                 Ok(())
             }
+            // Answered with what the commit hands back.
+            Due::Events(..) => Ok(()),
             Due::Restart(call) => {
                 self.answer(call, &DaemonRestartReply { broker_pid: std::process::id() });
                 self.end = Some(End::Restart);
@@ -94,11 +97,12 @@ impl Driver {
                 let stdout_path = bytes_of(&self.outputs.stdout(incarnation));
                 ToSupervisor::Adopt { incarnation, process, stdout_path, leftovers_grace_ms }
             }
-            // Only workers that speak the protocol can be asked or told anything while they run; plain commands never are.
-            Effect::Deliver { incarnation, .. } | Effect::AskPark { incarnation } | Effect::ParkOk { incarnation } => {
-                tracing::error!(%incarnation, "a plain command was to be spoken to");
+            spoken @ (Effect::Deliver(_) | Effect::Withdraw { .. } | Effect::LeaseLost { .. } | Effect::AskPark { .. }) => {
+                self.notify(spoken);
                 return Ok(());
             }
+            // It went with the commit.
+            Effect::ForgetText(_) => return Ok(()),
             Effect::RemoveFiles { executions, .. } => {
                 executions.into_iter().for_each(|(execution, last)| self.outputs.remove(execution, last));
                 return Ok(());
@@ -130,6 +134,8 @@ impl Driver {
             if is_full { NotOrdered::NoSpace } else { failed(format!("{what} cannot be written: {error}"), true) }
         };
         let stdin = match &spawn.wake {
+            // One that speaks is handed its task and its items by its connection.
+            None if spawn.speaks => Stdin::Pipe,
             None if spec.task.is_empty() => Stdin::Null,
             None => {
                 let path =
@@ -154,11 +160,15 @@ impl Driver {
                 };
                 env.push(("ROOST_WAKE".into(), "1".into()));
                 env.push(("ROOST_CONTEXT".into(), Bytes(bytes_of(&path))));
-                let mut items =
-                    serde_json::to_vec(&translate::wake(wake, &self.outputs)).map_err(|error| failed(error.to_string(), false))?;
-                items.push(b'\n');
-                let path = self.outputs.write_stdin(incarnation, &items).map_err(|error| written("its standard input", error))?;
-                Stdin::File(bytes_of(&path))
+                if spawn.speaks {
+                    Stdin::Pipe
+                } else {
+                    let shelf = Shelf { outputs: &self.outputs, texts: &self.texts };
+                    let mut items = serde_json::to_vec(&translate::wake(wake, &shelf)).map_err(|error| failed(error.to_string(), false))?;
+                    items.push(b'\n');
+                    let path = self.outputs.write_stdin(incarnation, &items).map_err(|error| written("its standard input", error))?;
+                    Stdin::File(bytes_of(&path))
+                }
             }
         };
         Ok(SpawnOrder {
@@ -189,9 +199,13 @@ impl Driver {
     }
 
     pub(crate) fn reply(&mut self, call: CallId, reply: Reply) {
-        let (result, becomes) = translate::reply(reply, &self.outputs);
+        let holder = if let Reply::Welcome { standing: Some(standing), .. } = &reply { Some(standing.holder) } else { None };
+        let (result, becomes) = translate::reply(reply, &Shelf { outputs: &self.outputs, texts: &self.texts });
         self.send(call, Outgoing::Answer { call, result, becomes });
-        let Some(Caller::Root(tree)) = becomes else { return };
+        if let Some(holder) = holder {
+            self.hold(call, holder);
+        }
+        let Some(Caller::Root(tree)) = becomes.map(|becomes| becomes.caller) else { return };
         let Some(connection) = self.connections.get_mut(&connection_of(call)) else { return };
         connection.root_of = Some(tree);
         let connections = self.connections.values().filter(|connection| connection.root_of == Some(tree)).count();

@@ -110,10 +110,20 @@ pub enum Payload {
         /// The text.
         text: Option<String>,
         /// The context.
-        context: Option<Vec<u8>>,
+        context: Kept,
     },
     /// Of a park: the file that the worker keeps its context in, as it named it.
     ContextFile(PathBuf),
+}
+
+/// What is kept of a saved context.
+pub enum Kept {
+    /// There is none.
+    Nothing,
+    /// What the journal keeps: its bytes, or where its file really is.
+    Bytes(Vec<u8>),
+    /// A file of the worker's, as it named it; it was not looked at yet.
+    File(PathBuf),
 }
 
 /// As what a connection speaks.

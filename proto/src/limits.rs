@@ -214,3 +214,5 @@ pub const INBOX_ITEMS_MAX: usize = 1_000;
 pub const ACK_ITEMS_MAX: usize = 10_000;
 /// Most events of one answer.
 pub const EVENTS_PAGE_MAX: u32 = 1_000;
+/// About how many bytes of text one notification carries; more goes in several.
+pub const DELIVERY_BYTES_MAX: usize = 4 << 20;

@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 
 use roost_core::effect::Effect;
+use roost_proto::id::TreeId;
+use roost_proto::limits::EVENTS_PAGE_MAX;
 use tokio::sync::mpsc;
 
 use super::{Driver, DriverError, Due, Turn};
 use crate::journal::{CommitError, Committed, Snapshot};
 use crate::session::FromSession;
+use crate::shelf::{Needs, Texts};
 
 /// Records between two snapshots, at least.
 const SNAPSHOT_RECORDS_MIN: u64 = 10_000;
@@ -32,10 +35,18 @@ impl Driver {
             // a little with every commit, so that its size has a bound however long the daemon runs.
             turn.batch.forget_records_to = Some(self.broker.state().seq);
         }
-        let mut loaded: VecDeque<_> = self.commit(&mut turn, sessions).await?.loaded.into();
+        let stream = if self.has_followers() { turn.batch.stream.clone() } else { Vec::new() };
+        let Committed { loaded, texts, tasks, stream: parts } = self.commit(&mut turn, sessions).await?;
+        self.texts = Texts { texts, tasks };
+        let (mut loaded, mut parts) = (VecDeque::from(loaded), VecDeque::from(parts));
         for due in turn.due {
-            self.perform(due, &mut loaded).await?;
+            match due {
+                Due::Events(call, caller, read) => self.show_events(call, caller, &read, parts.pop_front().unwrap_or_default()),
+                due => self.perform(due, &mut loaded).await?,
+            }
         }
+        self.texts = Texts::default();
+        self.tell_followers(stream);
         self.show_progress(&turn.changed);
         self.note_idle();
         Ok(())
@@ -46,11 +57,20 @@ impl Driver {
         for due in due {
             if let Due::Effect(Effect::Spawn(spawn)) = &due {
                 turn.batch.load.push(spawn.worker);
-            } else if let Due::Effect(Effect::RemoveFiles { workers, .. }) = &due {
+            } else if let Due::Effect(Effect::RemoveFiles { tree, workers, .. }) = &due {
                 turn.batch.forget.extend(workers);
+                turn.batch.forget_trees.push(*tree);
+            } else if let Due::Effect(Effect::ForgetText(text)) = &due {
+                turn.batch.forget_texts.push(text.0);
+            } else if let Due::Events(_, caller, read) = &due {
+                let tree = self.tree_to_read(*caller, read.tree).unwrap_or(TreeId(0));
+                turn.batch.load_stream.push((tree, read.from.max(1), EVENTS_PAGE_MAX));
             }
             turn.due.push(due);
         }
+        let needs = Needs::of(turn.due.iter().filter_map(|due| if let Due::Effect(effect) = due { Some(effect) } else { None }));
+        turn.batch.load_texts = needs.texts.into_iter().collect();
+        turn.batch.load_tasks = needs.tasks.into_iter().collect();
     }
 
     fn snapshot_records(&self) -> u64 {

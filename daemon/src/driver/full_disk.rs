@@ -3,7 +3,7 @@
 
 use roost_core::command::{CallId, Caller, Command};
 use roost_core::effect::{Effect, Reply, Spawn};
-use roost_core::state::worker::{Phase, Worker};
+use roost_core::state::worker::Worker;
 use roost_proto::limits::NO_SPACE_RETRY;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{Driver, DriverError, Due, Turn};
 use crate::perform::progress_of;
 use crate::session::{FromSession, Outgoing, translate};
+use crate::shelf::Needs;
 
 impl Driver {
     /// Waits for a while with this turn, which does not fit on the disk.
@@ -51,7 +52,8 @@ impl Driver {
                     if turn
                         .on_disk
                         .as_ref()
-                        .is_some_and(|broker| broker.state().workers.get(&end.worker).is_some_and(Worker::has_ended)) =>
+                        .is_some_and(|broker| broker.state().workers.get(&end.worker).is_some_and(Worker::has_ended))
+                        && end.said.is_none() =>
                 {
                     self.reply(call, Reply::Result(end));
                 }
@@ -68,7 +70,7 @@ impl Driver {
                 }
                 Due::DaemonStatus(call) => self.show_daemon_status(turn, call),
                 Due::Watch(call, caller) => self.show_watch(turn, call, caller),
-                Due::Effect(_) | Due::Restart(_) => turn.due.push(due),
+                Due::Effect(_) | Due::Restart(_) | Due::Events(..) => turn.due.push(due),
             }
         }
     }
@@ -77,6 +79,8 @@ impl Driver {
     fn look(&mut self, turn: &mut Turn, call: CallId, look: &Command) {
         let now = self.clock.now();
         match turn.on_disk.as_mut().and_then(|broker| broker.look(now, look)) {
+            // A text lies in the journal, which has no time for it now.
+            Some(Effect::Reply { call, reply }) if Needs::of_reply(&reply) => self.refuse_for_space(call),
             Some(Effect::Reply { call, reply }) => self.reply(call, reply),
             Some(Effect::Refuse { call, rejection }) => {
                 self.send(call, Outgoing::Refuse { call, error: translate::refusal(&rejection) });
@@ -109,7 +113,7 @@ impl Driver {
             FromSession::Command { command: command @ Command::Hello { call, .. }, .. } => return self.greet(turn, call, command).await,
             FromSession::DaemonStatus { call } => self.show_daemon_status(turn, call),
             FromSession::Watch { call, caller } => self.show_watch(turn, call, caller),
-            FromSession::Restart { call } => self.refuse_for_space(call),
+            FromSession::Restart { call } | FromSession::Events { call, .. } => self.refuse_for_space(call),
             FromSession::Command {
                 command:
                     ref look @ (Command::Status { call, .. }
@@ -171,6 +175,7 @@ fn expects_an_answer(command: &Command) -> Option<CallId> {
         | Command::Launch { call, .. }
         | Command::Status { call, .. }
         | Command::Count { call, .. }
+        | Command::Usage { call, .. }
         | Command::Cap { call, .. }
         | Command::Pause { call, .. } => Some(*call),
         // A park is held: its client waits for a while, and is parked if there is room by then.
@@ -181,10 +186,8 @@ fn expects_an_answer(command: &Command) -> Option<CallId> {
         | Command::Stop { .. }
         | Command::Interrupt { .. }
         | Command::Close { .. }
-        | Command::Settle { .. }
-        | Command::ParkReady { .. }
-        | Command::ParkDecline { .. }
-        | Command::Ack { .. }
+        | Command::LeaseGone { .. }
+        | Command::Speak { .. }
         | Command::Abandon { .. }
         | Command::RootPresence { .. }
         | Command::Reconcile { .. }

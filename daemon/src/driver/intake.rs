@@ -1,14 +1,14 @@
 //! What arrives at the driver: words of the supervisor, messages of connections. Each becomes a command, or waits for the commit.
 
 use roost_core::command::{CallId, Command};
-use roost_core::event::Event;
+use roost_core::event::{Event, Spoken};
 use roost_core::rejection::Rejection;
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::link::ToBroker;
 
 use super::{Connection, Driver, DriverError, Due, Turn};
 use crate::journal::Spec;
-use crate::session::{FromSession, Outgoing, Payload, translate};
+use crate::session::{FromSession, Kept, Outgoing, Payload, translate};
 
 impl Driver {
     /// One message of the supervisor.
@@ -35,11 +35,16 @@ impl Driver {
     pub(super) fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
         match message {
             FromSession::Connected { connection, outgoing } => {
-                self.connections.insert(connection, Connection { outgoing, root_of: None, watches: None });
+                self.connections.insert(connection, Connection { outgoing, root_of: None, watches: None, holds: None, follows: None });
                 Ok(())
             }
             FromSession::Gone { connection, calls } => {
-                let root_of = self.connections.remove(&connection).and_then(|connection| connection.root_of);
+                let gone = self.connections.remove(&connection);
+                let root_of = gone.as_ref().and_then(|connection| connection.root_of);
+                if let Some(holder) = gone.and_then(|connection| connection.holds) {
+                    self.let_go(holder);
+                    self.step(turn, Command::LeaseGone { tree: holder.tree, owner: holder.owner, lease: holder.lease })?;
+                }
                 self.audit.forget(&calls);
                 if !calls.is_empty() {
                     self.step(turn, Command::Abandon { calls })?;
@@ -53,6 +58,10 @@ impl Driver {
             }
             FromSession::Restart { call } => {
                 turn.due.push(Due::Restart(call));
+                Ok(())
+            }
+            FromSession::Events { call, caller, read } => {
+                turn.due.push(Due::Events(call, caller, read));
                 Ok(())
             }
             FromSession::Watch { call, caller } => {
@@ -86,6 +95,7 @@ impl Driver {
                     .find_map(|record| if let Event::Parked { worker, .. } = &record.event { Some(*worker) } else { None });
                 turn.batch.contexts.extend(parked.map(|worker| (worker, bytes)));
             }
+            Payload::Said { text, context } => self.keep_said(turn, first, text, context),
             Payload::Launch(tasks) => {
                 let accepted = turn.batch.records[first..]
                     .iter()
@@ -129,5 +139,32 @@ impl Driver {
     pub(super) fn refuse_for_space(&mut self, call: CallId) {
         let rejection = Rejection::NoSpace { directory: self.paths.state_dir.display().to_string() };
         self.send(call, Outgoing::Refuse { call, error: translate::refusal(&rejection) });
+    }
+
+    /// What was said lies beside the event that says so; where there is none, nothing was accepted.
+    fn keep_said(&self, turn: &mut Turn, first: usize, text: Option<String>, context: Kept) {
+        let tree_of = |worker: &WorkerId| self.broker.state().workers.get(worker).map(|worker| worker.tree);
+        let mut said = None;
+        let mut saved = None;
+        for record in &turn.batch.records[first..] {
+            if let Event::Parked { worker, .. } = &record.event {
+                saved = Some(*worker);
+            }
+            let Event::Spoken(spoken) = &record.event else { continue };
+            if let Spoken::Said { worker } = &**spoken {
+                said = tree_of(worker).map(|tree| (record.seq, tree));
+            } else if let Spoken::Settled { worker, context, answered, .. } | Spoken::Answered { worker, context, answered, .. } = &**spoken {
+                said = tree_of(worker).filter(|_| *answered).map(|tree| (record.seq, tree)).or(said);
+                saved = context.map(|_| *worker);
+            } else if let Spoken::WordsSent { tree, .. } = &**spoken {
+                said = Some((record.seq, *tree));
+            }
+        }
+        if let (Some((seq, tree)), Some(text)) = (said, text) {
+            turn.batch.texts.push((seq, tree, text.into_bytes()));
+        }
+        if let (Some(worker), Kept::Bytes(bytes)) = (saved, context) {
+            turn.batch.contexts.push((worker, bytes));
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use roost_core::command::{Caller, Command};
+use roost_core::command::{Caller, Command, Speak};
 use roost_core::event::Context;
 use roost_core::rejection::Rejection;
 use roost_proto::limits::{CONTEXT_WITHIN, CWD_WITHIN};
@@ -15,7 +15,7 @@ use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::fs::{Access, access};
 
 use super::translate::shown;
-use super::{FromSession, Payload};
+use super::{FromSession, Kept, Payload};
 use crate::context_file;
 
 /// What is to be looked at.
@@ -40,6 +40,9 @@ impl Question {
         let FromSession::Command { command, payload } = asked else { return None };
         if let Payload::Launch(tasks) = payload {
             return Some(Self::Cwds(tasks.iter().map(|task| task.cwd.as_os_str().into()).collect()));
+        }
+        if let Payload::Said { context: Kept::File(path), .. } = payload {
+            return Some(Self::Context(path.clone()));
         }
         // Nobody but a worker can park, and is told so.
         if let (Command::Park { caller: Caller::Worker { .. }, .. }, Payload::ContextFile(path)) = (command, payload) {
@@ -83,17 +86,29 @@ pub fn answered(mut asked: FromSession, found: Option<Found>) -> Result<FromSess
             Some(Found::Cwds(what)) => what.map(|what| Rejection::BadCwd { what }),
             Some(Found::Context(_)) | None => Some(Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() }),
         };
+    } else if let (Command::Speak { speak, .. }, Payload::Said { context: kept, .. }) = (&mut *command, &mut *payload) {
+        let (path, taken) = of_file(found)?;
+        match &mut **speak {
+            Speak::Settle { settle } => settle.context = Some(taken),
+            Speak::ParkReady { context } => *context = Some(taken),
+            _ => {}
+        }
+        *kept = Kept::Bytes(path.into_os_string().into_vec());
     } else if let Command::Park { context, .. } = command {
-        let Some(Found::Context(found)) = found else {
-            let message = format!("the file of the context did not answer within {} s", CONTEXT_WITHIN.as_secs());
-            return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("look at its file system; nothing was saved".into())));
-        };
-        let (path, taken) = found?;
+        let (path, taken) = of_file(found)?;
         *context = taken;
         // The path lies beside the event, where the bytes of other contexts do.
         *payload = Payload::Context(path.into_os_string().into_vec());
     }
     Ok(asked)
+}
+
+fn of_file(found: Option<Found>) -> Result<(PathBuf, Context), ErrorObject> {
+    let Some(Found::Context(found)) = found else {
+        let message = format!("the file of the context did not answer within {} s", CONTEXT_WITHIN.as_secs());
+        return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("look at its file system; nothing was saved".into())));
+    };
+    found
 }
 
 /// Why nothing can be started in this directory.

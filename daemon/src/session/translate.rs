@@ -29,13 +29,15 @@ use super::envelope::in_words;
 use super::{FromSession, Payload, Standing};
 
 mod answers;
+mod items;
 mod launch;
 mod settings;
 mod speak;
 
 pub use answers::{Answer, Files, Outputs, progress, refusal, reply, wake};
 pub use launch::shown;
-pub use settings::{settings_in, settings_out};
+pub use items::delivery;
+pub use settings::{delivery_out, settings_in, settings_out};
 
 /// The oldest protocol version that this build speaks.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;

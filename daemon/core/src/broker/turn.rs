@@ -8,11 +8,11 @@ use roost_proto::limits::REATTACH_MS;
 use super::Presence;
 use crate::calls::{Calls, Pending, Want};
 use crate::command::{CallId, Caller, Command, Speak};
-use crate::effect::{Holder, Reply};
+use crate::effect::Holder;
 use crate::event::{Event, Owner, StopCause};
 use crate::holders::Holders;
 use crate::lifecycle::{
-    authority, close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, wait, words,
+    close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, wait, words,
 };
 use crate::rejection::Rejection;
 use crate::schedule::{self, Rules};

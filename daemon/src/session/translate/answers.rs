@@ -5,17 +5,17 @@
 
 use roost_core::command::Caller;
 use roost_core::effect::{self, End, Placed, Reply};
+use roost_core::event::TextId;
 use roost_core::rejection::Rejection;
 use roost_core::view::{TreeCounts, TreeView, WorkerView};
 use roost_proto::id::{Epoch, ExecutionId, WorkerId};
-use roost_proto::limits::{ANSWERS_BYTES_MAX, STATUS_PAGE_BYTES_MAX, WAKE_BYTES_MAX};
+use roost_proto::limits::{BACKLOG_MAX, ANSWERS_BYTES_MAX, STATUS_PAGE_BYTES_MAX, WAKE_BYTES_MAX};
 use roost_proto::message::PROTOCOL_VERSION;
 use roost_proto::message::daemon::DaemonStopReply;
 use roost_proto::message::launch::{Placement, Receipt, TaskReceipt};
-use roost_proto::message::deliver::{Item, ItemKind};
 use roost_proto::message::park::{ParkReply, Wake, WakeReason};
 use roost_proto::message::result::{ResultReply, WaitReply, WorkerEnd, WorkerResult};
-use roost_proto::message::session::{Role, Welcome};
+use roost_proto::message::session::{Role, Welcome, WorkerWelcome};
 use roost_proto::message::status::{StatusReply, TreeStatus, WorkerStatus};
 use roost_proto::message::stop::{InterruptReply, StopReply, StopResult, Stopped};
 use roost_proto::message::tree::{CapReply, Closed, Opened, PauseReply, Progress};
@@ -23,7 +23,8 @@ use roost_proto::rpc::ErrorObject;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::settings_out;
+use super::{delivery_out, items, settings_out};
+use crate::session::Standing;
 
 /// The files of executions, as far as replies show them.
 pub trait Files {
@@ -31,6 +32,10 @@ pub trait Files {
     fn answer(&self, end: &End) -> Answer;
     /// The output files of an execution, up to this incarnation.
     fn outputs(&self, execution: ExecutionId, epoch: Epoch) -> Outputs;
+    /// A text of the journal.
+    fn text(&self, text: TextId) -> String;
+    /// What a worker was launched with.
+    fn task(&self, worker: WorkerId) -> String;
 }
 
 /// An answer, or its start.
@@ -56,9 +61,10 @@ pub struct Outputs {
 }
 
 /// A reply as a message, and as whom its connection speaks from now on.
-pub fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Caller>) {
+pub fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Standing>) {
     let message = match reply {
-        Reply::Welcome { caller, tree: _, budget_remaining, generation } => {
+        Reply::Welcome { caller, tree: _, budget_remaining, generation, standing } => {
+            let lease = standing.as_ref().map(|standing| standing.holder.lease);
             let daemon = env!("CARGO_PKG_VERSION").to_owned();
             let welcome = Welcome {
                 protocol: PROTOCOL_VERSION,
@@ -66,20 +72,25 @@ pub fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Caller>)
                 role: role(caller),
                 budget_remaining,
                 generation,
-                lease: None,
-                delivery: None,
-                hold_ms: None,
-                worker: None,
+                lease: lease.filter(|_| matches!(caller, Caller::Root(_))),
+                delivery: standing.as_ref().map(|standing| delivery_out(standing.delivery)),
+                hold_ms: standing.as_ref().map(|standing| standing.hold_ms),
+                worker: standing.and_then(|standing| standing.worker).map(|(name, execution, wakes, continues)| WorkerWelcome {
+                    name,
+                    execution,
+                    wakes,
+                    continues,
+                }),
             };
-            return (raw(&welcome), Some(caller));
+            return (raw(&welcome), Some(Standing { lease, ..Standing::of(caller) }));
         }
         Reply::Opened { tree, token, created, settings } => {
             let opened = Opened { tree, token, created, settings: settings_out(settings) };
-            return (raw(&opened), Some(Caller::Root(tree)));
+            return (raw(&opened), Some(Standing::of(Caller::Root(tree))));
         }
-        Reply::Receipt { job, tasks, ends } => {
+        Reply::Receipt { job, tasks, ends, backlog } => {
             let results = results(&ends, ANSWERS_BYTES_MAX, files).collect();
-            raw(&Receipt { job, tasks: tasks.into_iter().map(task_receipt).collect(), warnings: Vec::new(), results })
+            raw(&Receipt { job, tasks: tasks.into_iter().map(task_receipt).collect(), warnings: backlog.map(backlog_warning).into_iter().collect(), results })
         }
         Reply::Ends { ends, pending, timed_out } => {
             raw(&WaitReply { ended: ends.into_iter().map(worker_end).collect(), pending, timed_out })
@@ -97,6 +108,13 @@ pub fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Caller>)
         Reply::Paused(paused) => raw(&PauseReply { paused }),
         Reply::Closed { stopped } => raw(&Closed { stopped }),
         Reply::Parked => raw(&ParkReply {}),
+        spoken @ (Reply::Settled(_)
+        | Reply::ParkReady(_)
+        | Reply::Done
+        | Reply::Acked { .. }
+        | Reply::Inbox { .. }
+        | Reply::Sent { .. }
+        | Reply::Usage(_)) => items::reply(spoken, files),
         Reply::Drained { stopped } => raw(&DaemonStopReply { stopped }),
     };
     (message, None)
@@ -129,9 +147,12 @@ pub fn progress(counts: &TreeCounts) -> Progress {
 pub fn wake(wake: &effect::Wake, files: &dyn Files) -> Wake {
     let reason = if wake.settled { WakeReason::Settled } else { WakeReason::Completion };
     let share = WAKE_BYTES_MAX / wake.items.len().max(1);
-    let completion = |end: &End| ItemKind::Completion { result: Box::new(result(end, share, files)) };
-    let item = |(seq, end): &(u64, End)| Item { seq: *seq, what: completion(end) };
-    Wake { reason, active_children: wake.active_children, items: wake.items.iter().map(item).collect() }
+    let items = wake.items.iter().map(|owed| items::item(owed, share, files)).collect();
+    Wake { reason, active_children: wake.active_children, items }
+}
+
+fn backlog_warning(owed: usize) -> String {
+    format!("{owed} results wait to be taken in by you; with {BACKLOG_MAX} of them a launch is refused")
 }
 
 fn role(caller: Caller) -> Role {
@@ -142,7 +163,7 @@ fn role(caller: Caller) -> Role {
     }
 }
 
-fn task_receipt(placed: Placed) -> TaskReceipt {
+pub(super) fn task_receipt(placed: Placed) -> TaskReceipt {
     let Placed { name, worker, execution, place, reason } = placed;
     let status = if place.is_some() { Placement::Queued } else { Placement::Started };
     TaskReceipt { name, worker, execution, status, place, reason }
@@ -153,7 +174,7 @@ fn stopped((name, stopped): (String, bool)) -> Stopped {
 }
 
 fn worker_end(end: End) -> WorkerEnd {
-    let End { name, worker, execution, job, task_index, epoch: _, outcome } = end;
+    let End { name, worker, execution, job, task_index, outcome, .. } = end;
     WorkerEnd { name, worker, execution, job, task_index, outcome }
 }
 
@@ -162,7 +183,7 @@ fn results(ends: &[End], bytes_max: usize, files: &dyn Files) -> impl Iterator<I
     ends.iter().map(move |end| result(end, share, files))
 }
 
-fn result(end: &End, bytes_max: usize, files: &dyn Files) -> WorkerResult {
+pub(super) fn result(end: &End, bytes_max: usize, files: &dyn Files) -> WorkerResult {
     let Answer { mut text, bytes, truncated, path } = files.answer(end);
     let fitting = fitting(&text, bytes_max);
     let cut = fitting < text.len();
@@ -173,9 +194,9 @@ fn result(end: &End, bytes_max: usize, files: &dyn Files) -> WorkerResult {
         answer: text,
         answer_bytes: bytes,
         answer_truncated: truncated || cut,
-        length_limited: false,
-        told_before: false,
-        usage: None,
+        length_limited: end.said.is_some_and(|said| said.length_limited),
+        told_before: end.told_before,
+        usage: end.usage,
         lossy: false,
         answer_path: path,
     }
@@ -243,7 +264,7 @@ fn worker_status(view: WorkerView, outputs: Outputs) -> WorkerStatus {
     }
 }
 
-fn raw(message: &impl Serialize) -> Box<RawValue> {
+pub(super) fn raw(message: &impl Serialize) -> Box<RawValue> {
     to_raw_value(message).unwrap_or_else(|error| {
         // Our messages are made of texts, numbers and lists, which always can be written.
         tracing::error!(%error, "a reply could not be written");

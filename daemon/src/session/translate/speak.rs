@@ -3,10 +3,9 @@
 //! Texts and contexts go around the core as payloads.
 
 use roost_core::command::{Activity, CallId, Command, Settle, Speak};
-use roost_core::event::Context;
-use roost_proto::limits::MESSAGE_BYTES_MAX;
+use roost_core::event::{Context, Place};
+use roost_proto::limits::{ACK_ITEMS_MAX, CONTEXT_BYTES_MAX, MESSAGE_BYTES_MAX};
 use roost_proto::message::deliver::{Ack, Inbox};
-use roost_proto::message::park::CONTEXT_BYTES_MAX;
 use roost_proto::message::result::Told;
 use roost_proto::message::usage::ReadUsage;
 use roost_proto::message::words::{Message, TellLead};
@@ -18,10 +17,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::{digest_of, read, shortened};
-use crate::session::{FromSession, Payload, Standing};
-
-/// Most items of one `ack`, and executions of one `told`.
-const ACK_ITEMS_MAX: usize = 10_000;
+use crate::session::{FromSession, Kept, Payload, Standing};
 
 /// One of these requests; `None` when the method is another.
 pub fn request(
@@ -53,8 +49,8 @@ fn understood(call: CallId, standing: Standing, method: &str, params: Option<&Ra
         worker::Settle::METHOD => settle(read(method, params)?)?,
         ParkReady::METHOD => {
             let ParkReady { context } = read(method, params)?;
-            let (context, bytes) = saved(context)?;
-            (Speak::ParkReady { context }, Payload::Said { text: None, context: bytes })
+            let (known, context) = saved(context)?;
+            (Speak::ParkReady { context: known }, Payload::Said { text: None, context })
         }
         ParkDecline::METHOD => {
             let ParkDecline { not_before_ms } = read(method, params)?;
@@ -79,7 +75,7 @@ fn understood(call: CallId, standing: Standing, method: &str, params: Option<&Ra
             let TellLead { request_id, text } = read(method, params)?;
             within(&text)?;
             let digest = shortened(Sha256::new_with_prefix(text.as_bytes()));
-            (Speak::TellLead { request_id, digest }, Payload::Said { text: Some(text), context: None })
+            (Speak::TellLead { request_id, digest }, Payload::Said { text: Some(text), context: Kept::Nothing })
         }
         ReadUsage::METHOD => {
             let ReadUsage { tree, name, each, after } = read(method, params)?;
@@ -98,12 +94,12 @@ fn report(report: Report) -> (Speak, Payload) {
         worker::Activity::Tool => Activity::Tool,
         worker::Activity::Idle => Activity::Idle,
     });
-    (Speak::Report { activity, usage, says: text.is_some() }, Payload::Said { text, context: None })
+    (Speak::Report { activity, usage, says: text.is_some() }, Payload::Said { text, context: Kept::Nothing })
 }
 
 fn settle(settle: worker::Settle) -> Result<(Speak, Payload), ErrorObject> {
     let worker::Settle { request_id, answer, context, ended, usage } = settle;
-    let (context, bytes) = saved(context)?;
+    let (known, kept) = saved(context)?;
     let worker::TurnEnd { aborted, error, wrapped_up, truncated } = ended;
     let error = error.map(|TurnError { kind, message }| match kind {
         TurnErrorKind::Provider => Failure::Provider { message },
@@ -113,8 +109,8 @@ fn settle(settle: worker::Settle) -> Result<(Speak, Payload), ErrorObject> {
     // An answer without a word is none.
     let answer = answer.filter(|answer| !answer.is_empty());
     let answered = answer.is_some();
-    let settle = Settle { request_id, answered, context, aborted, error, wrapped_up, truncated, usage };
-    Ok((Speak::Settle { settle }, Payload::Said { text: answer, context: bytes }))
+    let settle = Settle { request_id, answered, context: known, aborted, error, wrapped_up, truncated, usage };
+    Ok((Speak::Settle { settle }, Payload::Said { text: answer, context: kept }))
 }
 
 fn message(message: Message) -> Result<(Speak, Payload), ErrorObject> {
@@ -127,23 +123,26 @@ fn message(message: Message) -> Result<(Speak, Payload), ErrorObject> {
         .chain_update(text.as_bytes());
     let digest = shortened(hash);
     let speak = Speak::Message { request_id, digest, name, allowance: max_subagents_allowed };
-    Ok((speak, Payload::Said { text: Some(text), context: None }))
+    Ok((speak, Payload::Said { text: Some(text), context: Kept::Nothing }))
 }
 
-/// A context as the journal knows it, and its bytes.
-fn saved(context: Option<SavedContext>) -> Result<(Option<Context>, Option<Vec<u8>>), ErrorObject> {
+/// A context as the journal knows it, and what is kept of it. A file is looked at before the core hears of it.
+fn saved(context: Option<SavedContext>) -> Result<(Option<Context>, Kept), ErrorObject> {
     match context {
-        None => Ok((None, None)),
+        None => Ok((None, Kept::Nothing)),
         Some(SavedContext::Bytes(bytes)) => {
             let bytes = bytes.0;
             if bytes.len() > CONTEXT_BYTES_MAX {
                 let message = format!("the context must have at most {CONTEXT_BYTES_MAX} bytes, and this one has {}", bytes.len());
                 return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("keep it in a file, and save the file's path".into())));
             }
-            let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64 };
-            Ok((Some(context), Some(bytes)))
+            let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64, place: Place::Journal };
+            Ok((Some(context), Kept::Bytes(bytes)))
         }
-        Some(SavedContext::Path(_)) => Err(ErrorObject::new(ErrorKind::BadValue, "contexts by path are not known here", None)),
+        Some(SavedContext::Path(path)) => {
+            let unknown = Context { digest: Default::default(), bytes: 0, place: Place::Path };
+            Ok((Some(unknown), Kept::File(path.as_os_str().into())))
+        }
     }
 }
 
