@@ -126,6 +126,7 @@ impl SettingsArgs {
             }),
             group_caps: self.group_cap.iter().cloned().collect(),
             timing: timing::changed(default.timing, &self.set),
+            ..default
         }
     }
 }
