@@ -184,6 +184,7 @@ mod tests {
                 token: roost_proto::id::Token::new([0; 16]),
                 epoch: None,
                 lineage: vec![7],
+                role: None,
             }),
         };
         for call in 0..3 {

@@ -73,6 +73,8 @@ pub(crate) struct Connection {
     pub(crate) holds: Option<Holder>,
     /// The tree whose events it follows, and the number of the next one.
     pub(crate) follows: Option<(TreeId, u64)>,
+    /// It only reads.
+    pub(crate) observes: bool,
 }
 
 /// What is to be done after the commit, in order.

@@ -167,6 +167,10 @@ mod tests {
             task_index: 0,
             epoch: Epoch(2),
             outcome: roost_proto::outcome::Outcome::Completed,
+            said: None,
+            speaks: false,
+            told_before: false,
+            usage: None,
         };
         Outputs::new(directory.path().to_owned()).answer(&end)
     }

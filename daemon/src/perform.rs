@@ -200,7 +200,8 @@ impl Driver {
 
     pub(crate) fn reply(&mut self, call: CallId, reply: Reply) {
         let holder = if let Reply::Welcome { standing: Some(standing), .. } = &reply { Some(standing.holder) } else { None };
-        let (result, becomes) = translate::reply(reply, &Shelf { outputs: &self.outputs, texts: &self.texts });
+        let observes = self.connections.get(&connection_of(call)).is_some_and(|connection| connection.observes);
+        let (result, becomes) = translate::reply_to(reply, observes, &Shelf { outputs: &self.outputs, texts: &self.texts });
         self.send(call, Outgoing::Answer { call, result, becomes });
         if let Some(holder) = holder {
             self.hold(call, holder);

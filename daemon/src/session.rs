@@ -105,6 +105,8 @@ pub enum Payload {
     Launch(Vec<TaskPayload>),
     /// Of a park: the saved context.
     Context(Vec<u8>),
+    /// Of a hello: the connection is to read only.
+    Observes,
     /// Of a turn or a message: what it says, and the context saved with it.
     Said {
         /// The text.

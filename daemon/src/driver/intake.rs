@@ -8,7 +8,7 @@ use roost_proto::link::ToBroker;
 
 use super::{Connection, Driver, DriverError, Due, Turn};
 use crate::journal::Spec;
-use crate::session::{FromSession, Kept, Outgoing, Payload, translate};
+use crate::session::{FromSession, Kept, Outgoing, Payload, connection_of, translate};
 
 impl Driver {
     /// One message of the supervisor.
@@ -35,7 +35,7 @@ impl Driver {
     pub(super) fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
         match message {
             FromSession::Connected { connection, outgoing } => {
-                self.connections.insert(connection, Connection { outgoing, root_of: None, watches: None, holds: None, follows: None });
+                self.connections.insert(connection, Connection { outgoing, root_of: None, watches: None, holds: None, follows: None, observes: false });
                 Ok(())
             }
             FromSession::Gone { connection, calls } => {
@@ -84,11 +84,16 @@ impl Driver {
         {
             launch.unusable = Some(Rejection::NoSpace { directory: self.paths.state_dir.display().to_string() });
         }
+        if let (Command::Hello { call, .. }, Payload::Observes) = (&command, &payload)
+            && let Some(connection) = self.connections.get_mut(&connection_of(*call))
+        {
+            connection.observes = true;
+        }
         let first = turn.batch.records.len();
         self.step(turn, command)?;
         match payload {
             // Its file was looked at before, or it is refused.
-            Payload::None | Payload::ContextFile(_) => {}
+            Payload::None | Payload::Observes | Payload::ContextFile(_) => {}
             Payload::Context(bytes) => {
                 let parked = turn.batch.records[first..]
                     .iter()

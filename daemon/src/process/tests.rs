@@ -598,7 +598,7 @@ alone! {
         let (process, said) = world.script_by(order.clone());
         assert_eq!(said, "up\n");
         world.children = World::children(&world.dir, world.cgroups.as_deref());
-        let lost = Lost { process: Some(process), stdout_path: order.stdout_path, end_leftovers: true };
+        let lost = Lost { process: Some(process), stdout_path: order.stdout_path, leftovers_grace_ms: Some(1_000) };
         world.children.adopt(incarnation(2), lost, Instant::now());
         assert!(matches!(world.next_report(), ToBroker::Spawned { .. }));
         world.children.signal(incarnation(2), Signal::Kill);
@@ -616,7 +616,7 @@ alone! {
             return;
         }
         let mut order = world.order(1, &["sh", "-c", AWAY]);
-        order.end_leftovers = false;
+        order.leftovers_grace_ms = None;
         world.script_by(order);
         let (_, leftovers) = world.exited(1);
         world.emptied(1);

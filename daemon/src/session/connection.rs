@@ -14,7 +14,6 @@ use roost_proto::limits::{
 };
 use roost_proto::message::Request;
 use roost_proto::message::launch::Launch;
-use roost_proto::message::session::Hello;
 use roost_proto::rpc::{Call, ErrorKind, ErrorObject};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -25,7 +24,7 @@ use super::hang_up::HangUp;
 use super::intake::{Intake, Read, Store};
 use super::look::{self, Question};
 use super::output::{Close, Output, Weight};
-use super::{Bounds, ConnectionId, FromSession, Standing, call_of, line, peer, translate};
+use super::{Bounds, ConnectionId, FromSession, call_of, line, peer, translate};
 
 /// What a connection shares with the door.
 pub(super) struct Place {
@@ -61,7 +60,6 @@ pub(super) async fn serve(
         place,
         counter: 0,
         hello_by,
-        observes: false,
     };
     let close = loop {
         if let Err(close) = connection.turn().await {
@@ -89,8 +87,6 @@ struct Connection {
     place: Arc<Place>,
     counter: u32,
     hello_by: Instant,
-    /// It asked to read only.
-    observes: bool,
 }
 
 impl Connection {
@@ -181,11 +177,7 @@ impl Connection {
     async fn translate(&mut self, number: CallId, call: Call) -> Result<Result<FromSession, ErrorObject>, Close> {
         let Call { method, params, jsonrpc: _, id: _ } = call;
         debug!(call = number.0, method = translate::known(&method).unwrap_or("(unknown)"), "called");
-        if method == Hello::METHOD && self.output.standing().is_none() {
-            self.observes = translate::observes(params.as_deref());
-        }
-        let (observes, pid) = (self.observes, self.pid);
-        let standing = self.output.standing().map(|standing| Standing { observes, ..standing });
+        let (standing, pid) = (self.output.standing(), self.pid);
         let lineage = move || pid.map(peer::lineage).unwrap_or_default();
         if standing.is_none() || method != Launch::METHOD {
             return Ok(line::understand(number, standing, &method, params.as_deref(), lineage));

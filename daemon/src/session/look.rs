@@ -127,7 +127,7 @@ fn unusable(cwd: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::translate;
+    use crate::session::{Standing, translate};
     use roost_core::command::CallId;
     use roost_proto::id::TreeId;
     use serde_json::value::RawValue;
@@ -137,7 +137,7 @@ mod tests {
         let params =
             format!(r#"{{"request_id":"r","tasks":[{{"argv":["true"],"cwd":"/"}},{task}],"submitter":{{"env":[],"cwd":"/","umask":18}}}}"#);
         let params = RawValue::from_string(params).unwrap();
-        translate::request(CallId(1), Caller::Root(TreeId(2)), "launch", Some(&params)).unwrap()
+        translate::request(CallId(1), Standing::of(Caller::Root(TreeId(2))), "launch", Some(&params)).unwrap()
     }
 
     fn unusable(asked: FromSession) -> Option<Rejection> {
@@ -174,7 +174,7 @@ mod tests {
         let silent = Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() };
         assert_eq!(unusable(answered(launch("/"), None).unwrap()), Some(silent));
         let params = RawValue::from_string(r#"{"context_path":"/x"}"#.into()).unwrap();
-        let park = |caller| translate::request(CallId(1), caller, "park", Some(&params)).unwrap();
+        let park = |caller| translate::request(CallId(1), Standing::of(caller), "park", Some(&params)).unwrap();
         let worker = Caller::Worker { worker: roost_proto::id::WorkerId(1), epoch: roost_proto::id::Epoch(1) };
         assert!(answered(park(worker), None).is_err_and(|error| error.message.contains("did not answer")));
         assert!(matches!(Question::of(&park(worker)), Some(Question::Context(_))));

@@ -111,6 +111,7 @@ impl Client {
 }
 
 async fn answer(outgoing: &mpsc::Sender<Outgoing>, call: CallId, becomes: Option<Caller>) {
+    let becomes = becomes.map(Standing::of);
     let result = RawValue::from_string(r#"{"ok":true}"#.into()).unwrap();
     outgoing.send(Outgoing::Answer { call, result, becomes }).await.map_err(|_| "closed").unwrap();
 }
@@ -282,7 +283,7 @@ async fn a_claim_carries_the_callers_ancestors() {
     let Command::Hello { claim: Some(claim), .. } = world.command().await.0 else { panic!("no claim") };
     let lineage = peer::lineage(std::process::id());
     assert_eq!(lineage[0], std::process::id());
-    assert_eq!(claim, Claim { tree: TreeId(1), worker: Some(WorkerId(2)), token, epoch: Some(Epoch(3)), lineage });
+    assert_eq!(claim, Claim { tree: TreeId(1), worker: Some(WorkerId(2)), token, epoch: Some(Epoch(3)), lineage, role: None });
 }
 
 #[tokio::test]
@@ -567,7 +568,11 @@ async fn a_stranger_gives_its_place_to_the_next_peer_and_one_with_a_name_does_no
         match world.next().await {
             FromSession::Connected { outgoing: there, .. } => outgoing = Some(there),
             FromSession::Gone { connection, .. } => assert_eq!(connection, second),
-            FromSession::Command { .. } | FromSession::DaemonStatus { .. } | FromSession::Restart { .. } | FromSession::Watch { .. } => {
+            FromSession::Command { .. }
+            | FromSession::DaemonStatus { .. }
+            | FromSession::Restart { .. }
+            | FromSession::Events { .. }
+            | FromSession::Watch { .. } => {
                 panic!("something else came")
             }
         }

@@ -34,7 +34,7 @@ mod launch;
 mod settings;
 mod speak;
 
-pub use answers::{Answer, Files, Outputs, progress, refusal, reply, wake};
+pub use answers::{Answer, Files, Outputs, progress, refusal, reply_to, wake};
 pub use launch::shown;
 pub use items::delivery;
 pub use settings::{delivery_out, settings_in, settings_out};
@@ -49,16 +49,6 @@ const READING: [&str; 6] =
 /// The method of this name, if there is one: what is logged of a name that a peer has made up is nothing.
 pub fn known(method: &str) -> Option<&'static str> {
     METHODS.iter().find(|known| **known == method).copied()
-}
-
-/// Whether a `hello` asks to read only.
-pub fn observes(params: Option<&RawValue>) -> bool {
-    #[derive(Deserialize)]
-    struct Asked {
-        role: Option<RoleAsked>,
-    }
-    let asked = params.and_then(|params| serde_json::from_str::<Asked>(params.get()).ok());
-    asked.is_some_and(|asked| asked.role == Some(RoleAsked::Observer))
 }
 
 /// Reads a `hello`. The caller's ancestors are looked up only when it claims to be somebody.
@@ -100,7 +90,8 @@ pub fn hello(call: CallId, params: Option<&RawValue>, lineage: impl FnOnce() -> 
         epoch: identity.epoch,
         lineage: lineage(),
     });
-    Ok(command(Command::Hello { call, claim }))
+    let payload = if hello.role == Some(RoleAsked::Observer) { Payload::Observes } else { Payload::None };
+    Ok(FromSession::Command { command: Command::Hello { call, claim }, payload })
 }
 
 /// Reads any other request.
@@ -267,7 +258,7 @@ mod tests {
 
     fn asked(method: &str, params: &str) -> Result<FromSession, ErrorObject> {
         let params = RawValue::from_string(params.into()).unwrap();
-        request(CallId(1), Caller::Root(TreeId(2)), method, Some(&params))
+        request(CallId(1), Standing::of(Caller::Root(TreeId(2))), method, Some(&params))
     }
 
     #[test]
@@ -277,6 +268,10 @@ mod tests {
                 Launch::METHOD => r#"{"request_id":"r","tasks":[],"submitter":{"env":[],"cwd":"/","umask":18}}"#,
                 Attach::METHOD => r#"{"tree":"t1"}"#,
                 Pause::METHOD => r#"{"paused":true}"#,
+                "settle" | "tell_lead" => r#"{"request_id":"r","text":"t"}"#,
+                "message" => r#"{"request_id":"r","name":"n","text":"t"}"#,
+                "ack" => r#"{"items":[1]}"#,
+                "told" => r#"{"executions":["x1"]}"#,
                 Open::METHOD | Wait::METHOD => r#"{"request_id":"r"}"#,
                 ReadResult::METHOD => r#"{"name":"n"}"#,
                 Stop::METHOD => r#"{"names":["n"]}"#,
@@ -290,7 +285,7 @@ mod tests {
         let drain = Command::Drain { call: Some(CallId(1)), now: true, timeout_ms: Some(5) };
         assert!(matches!(stop, Ok(FromSession::Command { command, .. }) if command == drain));
         // Without parameters, where none are needed.
-        assert!(request(CallId(1), Caller::Operator, Status::METHOD, None).is_ok());
+        assert!(request(CallId(1), Standing::of(Caller::Operator), Status::METHOD, None).is_ok());
     }
 
     #[test]

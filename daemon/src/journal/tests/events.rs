@@ -1,12 +1,16 @@
 //! Every event there is, through the file and back.
 
 use super::*;
-use roost_core::event::{AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Place, Settings, StopCause, Timing, TreeOpened};
+use roost_core::event::{
+    AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Place, Runner, Sent, Settings, Spoken, StopCause, Timing, TreeOpened,
+};
+use roost_core::state::speech::Held;
 use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId};
+use roost_proto::usage::{Usage, UsageReport};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 
-const VARIANTS: usize = 29;
+const VARIANTS: usize = 41;
 
 /// No wildcard: a new event does not compile until it is named here, and then does not pass until it is in `every_event`.
 fn number(event: &Event) -> usize {
@@ -21,26 +25,87 @@ fn number(event: &Event) -> usize {
         Event::SlotLent { .. } => 7,
         Event::WaitOver { .. } => 8,
         Event::SlotRetaken { .. } => 9,
-        Event::Settled { .. } => 10,
-        Event::Resumed { .. } => 11,
-        Event::ParkAsked { .. } => 12,
-        Event::ParkCancelled { .. } => 13,
-        Event::Parked { .. } => 14,
-        Event::MainExited { .. } => 15,
-        Event::SlotFreed { .. } => 16,
-        Event::StopAsked { .. } => 17,
-        Event::KillSent { .. } => 18,
-        Event::Reowned { .. } => 19,
-        Event::Finishing { .. } => 20,
-        Event::Ended { .. } => 21,
-        Event::Consumed { .. } => 22,
-        Event::CapSet { .. } => 23,
-        Event::PauseSet { .. } => 24,
-        Event::Interrupted { .. } => 25,
-        Event::TreeClosed { .. } => 26,
-        Event::TreeForgotten { .. } => 27,
-        Event::Delivered { .. } => 28,
+        Event::Resumed { .. } => 10,
+        Event::ParkAsked { .. } => 11,
+        Event::ParkCancelled { .. } => 12,
+        Event::Parked { .. } => 13,
+        Event::MainExited { .. } => 14,
+        Event::SlotFreed { .. } => 15,
+        Event::StopAsked { .. } => 16,
+        Event::KillSent { .. } => 17,
+        Event::Reowned { .. } => 18,
+        Event::Finishing { .. } => 19,
+        Event::Ended { .. } => 20,
+        Event::Consumed { .. } => 21,
+        Event::CapSet { .. } => 22,
+        Event::PauseSet { .. } => 23,
+        Event::Interrupted { .. } => 24,
+        Event::TreeClosed { .. } => 25,
+        Event::TreeForgotten { .. } => 26,
+        Event::Spoken(spoken) => 27 + spoken_number(spoken),
     }
+}
+
+fn spoken_number(spoken: &Spoken) -> usize {
+    match spoken {
+        Spoken::LeaseTaken { .. } => 0,
+        Spoken::Busy { .. } => 1,
+        Spoken::HoldOver { .. } => 2,
+        Spoken::Said { .. } => 3,
+        Spoken::UsageReported { .. } => 4,
+        Spoken::Settled { .. } => 5,
+        Spoken::Answered { .. } => 6,
+        Spoken::StartupOver { .. } => 7,
+        Spoken::Acked { .. } => 8,
+        Spoken::WordsSent { .. } => 9,
+        Spoken::WordsReturned { .. } => 10,
+        Spoken::ResumeAccepted { .. } => 11,
+        Spoken::AllowanceSet { .. } => 12,
+        Spoken::GroupReleased { .. } => 13,
+    }
+}
+
+fn every_spoken() -> Vec<Spoken> {
+    let (worker, tree, owner) = (WorkerId(u64::MAX), TreeId(5), Owner::Root);
+    let context = Some(Context { digest: Digest(1), bytes: 0, place: Place::Path });
+    let report = UsageReport { sequence: u64::MAX, usage: Usage { cost_unknown: true, cost: 7, ..Usage::default() }, context_tokens: Some(9) };
+    let answered = |outcome| Spoken::Answered {
+        worker,
+        outcome,
+        context,
+        request_id: "r".into(),
+        answered: true,
+        length_limited: true,
+        kill_at: Some(Mono(1)),
+    };
+    let words = |sent| Spoken::WordsSent {
+        tree,
+        from: owner,
+        to: Owner::Worker(worker),
+        request_id: "\u{2028}".into(),
+        digest: Digest(3),
+        sent,
+    };
+    vec![
+        Spoken::LeaseTaken { tree, owner, lease: u64::MAX, can_park: true, steers: false },
+        Spoken::Busy { worker },
+        Spoken::HoldOver { worker },
+        Spoken::Said { worker },
+        Spoken::UsageReported { tree, owner, report },
+        Spoken::Settled { worker, context, request_id: String::new(), answered: false },
+        answered(Outcome::WrappedUp),
+        answered(Outcome::Aborted { reason: "cut".into() }),
+        Spoken::StartupOver { worker },
+        Spoken::Acked { tree, owner, items: vec![1, u64::MAX] },
+        words(Sent::Steering(ExecutionId(1))),
+        words(Sent::AfterEnd(ExecutionId(1))),
+        words(Sent::Resumes(JobId(2))),
+        words(Sent::ToLead),
+        Spoken::WordsReturned { worker },
+        Spoken::ResumeAccepted { worker, job: JobId(1), execution: ExecutionId(2) },
+        Spoken::AllowanceSet { worker, allowance: u64::MAX },
+        Spoken::GroupReleased { tree, owner, group: 4 },
+    ]
 }
 
 fn opened() -> Event {
@@ -60,6 +125,8 @@ fn opened() -> Event {
             depth_max: 3,
             interrupt_scope: roost_core::event::InterruptScope::Foreground,
             group_caps: vec![("writers".to_owned(), 1), ("ü".to_owned(), 2)],
+            delivery: roost_core::event::Delivery::Passive,
+            join: roost_core::event::Join::Group,
             timing: Timing::default(),
         },
     }))
@@ -72,6 +139,7 @@ fn accepted() -> Event {
         name: "n'; DROP TABLE events; --".to_owned(),
         token: Token::new([number as u8; 16]),
         allowance: number,
+        runner: if number == 1 { Runner::Command } else { Runner::Worker },
         group,
         timeout_ms,
     };
@@ -98,6 +166,12 @@ fn outcomes() -> Vec<Outcome> {
         Failure::ContextCorrupt { reason: String::new() },
         Failure::ContextCorrupt { reason: "gone".into() },
         Failure::ParentFailed,
+        Failure::Protocol { reason: reason() },
+        Failure::Provider { message: reason() },
+        Failure::Truncated,
+        Failure::TurnLimit { message: String::new() },
+        Failure::IdleTimeout,
+        Failure::NoAnswer,
     ];
     [Outcome::Completed, Outcome::Stopped].into_iter().chain(failures.into_iter().map(Outcome::Failed)).collect()
 }
@@ -115,22 +189,32 @@ fn every_event() -> Vec<Event> {
         Event::SlotLent { worker },
         Event::WaitOver { worker },
         Event::SlotRetaken { worker },
-        Event::Settled { worker, context },
         Event::Resumed { worker },
         Event::ParkAsked { worker, deadline: Some(Mono(1)) },
         Event::ParkCancelled { worker, not_before: Mono(2) },
-        Event::Parked { worker, context },
+        Event::Parked { worker, context, held: None },
+        Event::Parked {
+            worker,
+            context,
+            held: Some(Box::new(Held {
+                request_id: "r".into(),
+                awaited: [worker].into(),
+                any: true,
+                deadline: Some(Mono(3)),
+                over: false,
+            })),
+        },
         Event::KillSent { worker },
         Event::Reowned { worker, owner: Owner::Root },
         Event::Consumed { tree, owner: Owner::Root, request_id: Some("r".to_owned()), workers: vec![worker, WorkerId(0)] },
         Event::Consumed { tree, owner: Owner::Worker(worker), request_id: None, workers: Vec::new() },
-        Event::Delivered { worker, last: u64::MAX },
         Event::CapSet { tree, cap: 1 },
         Event::PauseSet { tree, paused: true },
         Event::Interrupted { tree, generation: u64::MAX },
         Event::TreeClosed { tree },
         Event::TreeForgotten { tree },
     ];
+    events.extend(every_spoken().into_iter().map(|spoken| Event::Spoken(Box::new(spoken))));
     for grant in [Grant::Start, Grant::FinalWake, Grant::EarlyWake, Grant::Return] {
         events.push(Event::SlotTaken { worker, epoch, grant, at_once: grant == Grant::Start });
     }
@@ -138,7 +222,7 @@ fn every_event() -> Vec<Event> {
         events.push(Event::MainExited { worker, status });
         events.push(Event::SlotFreed { worker, status });
     }
-    for cause in [StopCause::Stop, StopCause::Timeout, StopCause::ParentFailed] {
+    for cause in [StopCause::Stop, StopCause::Timeout, StopCause::ParentFailed, StopCause::Idle] {
         events.push(Event::StopAsked { worker, cause, kill_at: Mono(0) });
     }
     for outcome in outcomes() {

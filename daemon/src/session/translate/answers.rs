@@ -60,8 +60,8 @@ pub struct Outputs {
     pub stderr: Vec<String>,
 }
 
-/// A reply as a message, and as whom its connection speaks from now on.
-pub fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Standing>) {
+/// A reply as a message, and as whom its connection speaks from now on. One that `observes` may only read.
+pub fn reply_to(reply: Reply, observes: bool, files: &dyn Files) -> (Box<RawValue>, Option<Standing>) {
     let message = match reply {
         Reply::Welcome { caller, tree: _, budget_remaining, generation, standing } => {
             let lease = standing.as_ref().map(|standing| standing.holder.lease);
@@ -69,7 +69,7 @@ pub fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Standing
             let welcome = Welcome {
                 protocol: PROTOCOL_VERSION,
                 daemon,
-                role: role(caller),
+                role: if observes { Role::Observer } else { role(caller) },
                 budget_remaining,
                 generation,
                 lease: lease.filter(|_| matches!(caller, Caller::Root(_))),
@@ -82,7 +82,7 @@ pub fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Standing
                     continues,
                 }),
             };
-            return (raw(&welcome), Some(Standing { lease, ..Standing::of(caller) }));
+            return (raw(&welcome), Some(Standing { caller, lease, observes }));
         }
         Reply::Opened { tree, token, created, settings } => {
             let opened = Opened { tree, token, created, settings: settings_out(settings) };
@@ -274,15 +274,24 @@ pub(super) fn raw(message: &impl Serialize) -> Box<RawValue> {
 
 #[cfg(test)]
 mod tests {
-    use roost_core::event;
-    use roost_proto::id::{JobId, Token, TreeId};
-    use roost_proto::message::{Request, daemon, launch, park, result, session, status, stop, tree};
+    use roost_core::effect::{Owed, OwedKind};
+    use roost_core::event::{self, Sent};
+    use roost_core::state::speech::Next;
+    use roost_core::usage_view::UsageView;
+    use roost_proto::id::{JobId, MessageId, Token, TreeId};
+    use roost_proto::message::worker as words_of;
+    use roost_proto::message::{Request, daemon, deliver, launch, park, result, session, status, stop, tree, usage, words};
+    use roost_proto::usage::UsageTotals;
     use roost_proto::outcome::{Failure, Outcome};
     use roost_proto::rpc::ErrorKind;
     use serde::de::DeserializeOwned;
 
     use super::super::settings_in;
     use super::*;
+
+    fn reply(reply: Reply, files: &dyn Files) -> (Box<RawValue>, Option<Standing>) {
+        reply_to(reply, false, files)
+    }
 
     struct Fake(usize);
 
@@ -294,11 +303,29 @@ mod tests {
             let paths = |ending| (1..=epoch.0).map(|n| format!("/{execution}-{n}.{ending}")).collect();
             Outputs { stdout: paths("out"), stderr: paths("err") }
         }
+        fn text(&self, text: TextId) -> String {
+            format!("text {}", text.0)
+        }
+        fn task(&self, worker: WorkerId) -> String {
+            format!("task of {worker}")
+        }
     }
 
     fn end(outcome: Outcome) -> End {
         let (worker, execution) = (WorkerId(2), ExecutionId(3));
-        End { name: "n".into(), worker, execution, job: JobId(4), task_index: 1, epoch: Epoch(2), outcome }
+        End {
+            name: "n".into(),
+            worker,
+            execution,
+            job: JobId(4),
+            task_index: 1,
+            epoch: Epoch(2),
+            outcome,
+            said: None,
+            speaks: false,
+            told_before: false,
+            usage: None,
+        }
     }
 
     fn failed() -> End {
@@ -345,17 +372,43 @@ mod tests {
         Placed { name: "n".into(), worker: WorkerId(2), execution: ExecutionId(3), place, reason }
     }
 
+    fn standing() -> effect::Standing {
+        let holder = effect::Holder { tree: TreeId(1), owner: event::Owner::Worker(WorkerId(2)), lease: 9 };
+        let worker = Some(("n".into(), ExecutionId(3), true, Some("w1".into())));
+        effect::Standing { holder, delivery: event::Delivery::FollowUp, hold_ms: 200, worker }
+    }
+
+    /// One item of each kind.
+    fn owed() -> Vec<Owed> {
+        let (message, worker) = (MessageId(5), WorkerId(2));
+        let kinds = [
+            OwedKind::Task(worker),
+            OwedKind::Completion(Box::new(failed())),
+            OwedKind::LeadMessage(message),
+            OwedKind::ChildMessage { message, from: "c".into(), worker },
+            OwedKind::Notice { from: "c".into(), worker, execution: ExecutionId(3), text: Some(TextId(4)) },
+            OwedKind::Undelivered { message, to: "c".into() },
+        ];
+        (1..).zip(kinds).map(|(seq, what)| Owed { seq, what }).collect()
+    }
+
     fn all() -> Vec<Reply> {
         let view = view();
         let tree = TreeView { counts: counts(), key: None, budget: 50, budget_remaining: 49, opened_at_ms: 1, closed_at_ms: None };
         let worker = Caller::Worker { worker: WorkerId(2), epoch: Epoch(1) };
         vec![
-            Reply::Welcome { caller: worker, tree: Some(TreeId(1)), budget_remaining: Some(3), generation: Some(4) },
-            Reply::Welcome { caller: Caller::Operator, tree: None, budget_remaining: None, generation: None },
+            Reply::Welcome {
+                caller: worker,
+                tree: Some(TreeId(1)),
+                budget_remaining: Some(3),
+                generation: Some(4),
+                standing: Some(Box::new(standing())),
+            },
+            Reply::Welcome { caller: Caller::Operator, tree: None, budget_remaining: None, generation: None, standing: None },
             Reply::Opened { tree: TreeId(1), token: Token::new([1; 16]), created: true, settings: settings() },
-            Reply::Receipt { job: JobId(4), tasks: vec![placed(None), placed(Some(2))], ends: vec![failed()] },
+            Reply::Receipt { job: JobId(4), tasks: vec![placed(None), placed(Some(2))], ends: vec![failed()], backlog: Some(25) },
             Reply::Ends { ends: vec![failed()], pending: vec!["p".into()], timed_out: true },
-            Reply::Result(failed()),
+            Reply::Result(Box::new(failed())),
             Reply::StillActive { view: Box::new(view.clone()), timed_out: true },
             Reply::Status { trees: vec![tree], workers: vec![view], next: Some(WorkerId(2)) },
             Reply::Counts(counts()),
@@ -365,8 +418,27 @@ mod tests {
             Reply::Paused(true),
             Reply::Closed { stopped: 1 },
             Reply::Parked,
+            Reply::Settled(Next::GoOn),
+            Reply::ParkReady(true),
+            Reply::Done,
+            Reply::Acked { accepted: vec![1], gone: vec![2] },
+            Reply::Inbox { items: owed(), more: 3 },
+            Reply::Sent { message: MessageId(6), sent: Sent::ToLead, placed: None },
+            Reply::Sent { message: MessageId(7), sent: Sent::Resumes(JobId(8)), placed: Some((JobId(8), placed(Some(2)))) },
+            Reply::Usage(Box::new(UsageView { tree: TreeId(1), totals: UsageTotals::default(), workers: Vec::new(), next: None })),
             Reply::Drained { stopped: 1 },
         ]
+    }
+
+    fn text_in(item: &deliver::ItemKind) -> Option<String> {
+        match item {
+            deliver::ItemKind::Task { text }
+            | deliver::ItemKind::LeadMessage { text, .. }
+            | deliver::ItemKind::ChildMessage { text, .. }
+            | deliver::ItemKind::Notice { text, .. }
+            | deliver::ItemKind::Undelivered { text, .. } => Some(text.clone()),
+            deliver::ItemKind::Completion { .. } => None,
+        }
     }
 
     /// The message of the request that this reply answers, read back.
@@ -381,10 +453,11 @@ mod tests {
     fn every_reply_reads_back_as_the_answer_to_its_request() {
         for given in all() {
             let (message, becomes) = reply(given.clone(), &Fake(1));
-            let expected = if let Reply::Welcome { caller, .. } = &given {
-                Some(*caller)
+            let expected = if let Reply::Welcome { caller, standing, .. } = &given {
+                let lease = standing.as_ref().map(|standing| standing.holder.lease);
+                Some(Standing { lease, ..Standing::of(*caller) })
             } else if let Reply::Opened { tree, .. } = &given {
-                Some(Caller::Root(*tree))
+                Some(Standing::of(Caller::Root(*tree)))
             } else {
                 None
             };
@@ -393,6 +466,8 @@ mod tests {
                 Reply::Welcome { caller, budget_remaining, .. } => {
                     let welcome = read::<session::Hello>(&message);
                     assert_eq!((welcome.protocol, welcome.role, welcome.budget_remaining), (1, role(caller), budget_remaining));
+                    let speaks = matches!(caller, Caller::Worker { .. });
+                    assert_eq!(welcome.worker.and_then(|worker| worker.continues), speaks.then(|| "w1".to_owned()));
                 }
                 Reply::Opened { .. } => {
                     let opened = read::<tree::Open>(&message);
@@ -403,6 +478,7 @@ mod tests {
                     let receipt = read::<launch::Launch>(&message);
                     let tasks: Vec<_> = receipt.tasks.iter().map(|t| (t.status, t.place, t.reason.as_deref())).collect();
                     assert_eq!(tasks, [(Placement::Started, None, None), (Placement::Queued, Some(2), Some("full"))]);
+                    assert_eq!(receipt.warnings.len(), 1);
                     let result = &receipt.results[0];
                     assert!(result.partial && !result.answer_truncated && result.answer == "\u{1}é" && result.answer_bytes == 99);
                     assert_eq!(result.answer_path.as_deref(), Some("/x3"));
@@ -437,6 +513,32 @@ mod tests {
                 Reply::Paused(_) => assert!(read::<tree::Pause>(&message).paused),
                 Reply::Closed { .. } => assert_eq!(read::<tree::Close>(&message).stopped, 1),
                 Reply::Parked => assert_eq!(read::<park::Park>(&message), ParkReply {}),
+                Reply::Settled(_) => assert_eq!(read::<words_of::Settle>(&message).next, words_of::Next::GoOn),
+                Reply::ParkReady(_) => assert!(read::<words_of::ParkReady>(&message).parked),
+                Reply::Done => drop(read::<words_of::Report>(&message)),
+                Reply::Acked { .. } => {
+                    let reply = read::<deliver::Ack>(&message);
+                    assert_eq!((reply.accepted, reply.gone), (vec![1], vec![2]));
+                }
+                Reply::Inbox { .. } => {
+                    let inbox = read::<deliver::Inbox>(&message);
+                    let texts: Vec<Option<String>> = inbox.items.iter().map(|item| text_in(&item.what)).collect();
+                    let text = |text: &str| Some(text.to_owned());
+                    let five = text("text 5");
+                    assert_eq!(texts, [text("task of w2"), None, five.clone(), five.clone(), text("text 4"), five]);
+                    assert_eq!(inbox.more, 3);
+                }
+                Reply::Sent { sent: Sent::ToLead, .. } => assert_eq!(read::<words::TellLead>(&message).message, MessageId(6)),
+                Reply::Sent { .. } => {
+                    let resumed = words::Sent::Resumed {
+                        job: JobId(8),
+                        execution: ExecutionId(3),
+                        placement: Placement::Queued,
+                        place: Some(2),
+                    };
+                    assert_eq!(read::<words::Message>(&message).sent, resumed);
+                }
+                Reply::Usage(_) => assert_eq!(read::<usage::ReadUsage>(&message).tree, TreeId(1)),
                 Reply::Drained { .. } => assert_eq!(read::<daemon::DaemonStop>(&message).stopped, 1),
             }
         }
@@ -445,7 +547,7 @@ mod tests {
     #[test]
     fn a_reply_fits_on_a_line_whatever_the_answers_hold() {
         let ends = vec![failed(); 20];
-        let receipt = Reply::Receipt { job: JobId(4), tasks: Vec::new(), ends };
+        let receipt = Reply::Receipt { job: JobId(4), tasks: Vec::new(), ends, backlog: None };
         let (message, _) = reply(receipt, &Fake(400_000));
         assert!(message.get().len() < roost_proto::limits::LINE_BYTES_MAX, "{}", message.get().len());
         for result in read::<launch::Launch>(&message).results {
@@ -469,7 +571,8 @@ mod tests {
     #[test]
     fn a_wake_says_why_and_hands_over_in_order() {
         let context = event::Context { digest: event::Digest(1), bytes: 1, place: event::Place::default() };
-        let items = vec![(4, end(Outcome::Completed)), (7, failed())];
+        let item = |seq, end| Owed { seq, what: OwedKind::Completion(Box::new(end)) };
+        let items = vec![item(4, end(Outcome::Completed)), item(7, failed())];
         let made = wake(&effect::Wake { settled: false, active_children: 3, context, items }, &Fake(1));
         assert_eq!((made.reason, made.active_children), (WakeReason::Completion, 3));
         let line = serde_json::to_value(&made).unwrap();
