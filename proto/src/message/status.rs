@@ -10,6 +10,7 @@ use crate::outcome::Outcome;
 pub const STATUS_PAGE_WORKERS_MAX: u32 = 2_000;
 
 /// Looks at a tree (root, worker) or at all trees (operator).
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Which tree, for an operator; without it the reply lists the trees.
@@ -24,6 +25,7 @@ pub struct Status {
 }
 
 /// Answer to [`Status`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusReply {
     /// The trees that were asked for.
@@ -37,6 +39,7 @@ pub struct StatusReply {
 }
 
 /// One tree.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeStatus {
     /// Its counts.
@@ -57,6 +60,7 @@ pub struct TreeStatus {
 }
 
 /// One worker.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerStatus {
     /// Its name.
@@ -109,6 +113,7 @@ pub struct WorkerStatus {
 }
 
 /// The states of a worker.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerState {
