@@ -47,6 +47,8 @@ export interface Notifications {
 
 /** Takes items in: they have entered the caller's input and are not owed any more. Only the lease holder may. */
 export type Ack = {
+  /** Repeating it gets the same answer; without one, what the first try took in is `gone` for the second. */
+  request_id?: string | null,
   /** Their numbers. */
   items: Array<number>,
 };
@@ -305,6 +307,8 @@ export type InboxReply = {
 
 /** Stops everything of the tree that runs, is queued or is parked (root only). */
 export type Interrupt = {
+  /** Repeating it gets the same answer, and leaves alone what was launched in between. */
+  request_id?: string | null,
   /** Answer as soon as it is on disk, not when the last process is gone. */
   no_wait?: boolean,
 };
@@ -686,6 +690,8 @@ export type ParkDeclineReply = Record<symbol, never>;
 
 /** The answer to a `park` notification: the context is saved, the process may exit. */
 export type ParkReady = {
+  /** Repeating it gets the same answer, and does not answer a later request to park. */
+  request_id?: string | null,
   /** What the next process goes on from; absent: what the last settle saved is still right. */
   context?: SavedContext | null,
 };
@@ -913,6 +919,8 @@ export type StatusReply = {
 
 /** Stops direct children and all that descends from them. One bad name, and nothing is touched. */
 export type Stop = {
+  /** Repeating it gets the same answer, and does not stop a child that was resumed in between. */
+  request_id?: string | null,
   /** Which children. */
   names: Array<string>,
   /** Answer as soon as the stop is on disk, not when the last process is gone. */

@@ -124,6 +124,9 @@ pub enum ItemKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
+    /// Repeating it gets the same answer; without one, what the first try took in is `gone` for the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// Their numbers.
     pub items: Vec<u64>,
 }

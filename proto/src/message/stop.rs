@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
+    /// Repeating it gets the same answer, and does not stop a child that was resumed in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// Which children.
     pub names: Vec<String>,
     /// Answer as soon as the stop is on disk, not when the last process is gone.
@@ -47,6 +50,9 @@ pub enum StopResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupt {
+    /// Repeating it gets the same answer, and leaves alone what was launched in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// Answer as soon as it is on disk, not when the last process is gone.
     #[serde(default)]
     #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]

@@ -143,6 +143,9 @@ pub enum Next {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkReady {
+    /// Repeating it gets the same answer, and does not answer a later request to park.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// What the next process goes on from; absent: what the last settle saved is still right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<SavedContext>,
