@@ -172,6 +172,8 @@ fn the_document_quotes_transcripts() {
         };
         assert!(!lines.is_empty() && transcripts.iter().any(stands_in), "no transcript has these lines, one after the other:\n{quote}");
     }
+    let pending = data().join("pending").is_dir();
+    assert_eq!(text.contains("pending/"), pending, "docs/protocol.md must speak of `pending/` while there is such a folder, and only then");
     // What the document says of each method cannot be checked; that it says something can.
     for method in METHODS.iter().chain(NOTIFICATIONS) {
         assert!(text.contains(&format!("`{method}`")), "docs/protocol.md says nothing of `{method}`");
