@@ -1,5 +1,7 @@
 //! Whether what a transcript sends and expects can be said in the protocol at all: by the Rust types, and by the generated schema.
 
+use std::collections::BTreeSet;
+
 use roost_proto::message::Request;
 use roost_proto::message::{daemon, deliver, events, launch, park, result, session, status, stop, tree, usage, words, worker};
 use roost_tests::real::Names;
@@ -30,10 +32,7 @@ requests! {
 /// Parameters with a sample in place of every name, as the names are used in the transcripts.
 pub fn with_samples(method: &str, params: &Value) -> Value {
     let mut names = Names::default();
-    let mut text = params.to_string();
-    // `$name` is always a whole string.
-    while let Some(at) = text.find("\"$") {
-        let name: String = text[at + 2..].chars().take_while(|c| *c != '"').collect();
+    for name in names_in(params) {
         let sample = match name.as_str() {
             token if token.contains("token") => json!("0123456789abcdef0123456789abcdef"),
             "tree" => json!("t1"),
@@ -42,9 +41,18 @@ pub fn with_samples(method: &str, params: &Value) -> Value {
             _ => json!("w1"),
         };
         names.set(&name, sample);
-        text.replace_range(..at + 2, "");
     }
     names.fill(params).unwrap()
+}
+
+/// The names that stand in a value.
+pub fn names_in(value: &Value) -> BTreeSet<String> {
+    match value {
+        Value::String(text) => text.strip_prefix('$').filter(|name| !name.starts_with('$')).map(str::to_owned).into_iter().collect(),
+        Value::Array(values) => values.iter().flat_map(names_in).collect(),
+        Value::Object(fields) => fields.values().flat_map(names_in).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => BTreeSet::new(),
+    }
 }
 
 /// Whether a value, of which fields may be missing, can be of this type: no unknown field, no unknown word.
