@@ -60,7 +60,7 @@ impl Names {
                 Ok(())
             }
             (Value::String(text), Value::String(found)) if unescaped(text) == *found => Ok(()),
-            (wanted, found) if wanted == found => Ok(()),
+            (Value::Null | Value::Bool(_) | Value::Number(_), found) if wanted == found => Ok(()),
             (wanted, found) => Err(format!("wanted {wanted}, found {found}")),
         }
     }
