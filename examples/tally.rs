@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use roost::proto::bytes::Bytes;
-use roost::proto::message::launch::{Allowance, Launch, Task};
 use roost::proto::message::deliver::ItemKind;
+use roost::proto::message::launch::{Allowance, Launch, Task};
 use roost::proto::message::result::WorkerResult;
 use roost::proto::outcome::Outcome;
 use roost::proto::rpc::ErrorKind;

@@ -9,10 +9,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use serde::{Deserialize, Serialize};
 
 /// Bytes that are usually text.
+#[cfg_attr(feature = "schema", derive(ts_rs::TS), ts(type = "string | { bytes: number[] }"))]
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "Wire", into = "Wire")]
 pub struct Bytes(pub Vec<u8>);
 
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Wire {
@@ -35,6 +37,16 @@ impl From<Bytes> for Wire {
             Ok(text) => Wire::Text(text),
             Err(error) => Wire::Raw { bytes: error.into_bytes() },
         }
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Bytes {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Bytes".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Wire::json_schema(generator)
     }
 }
 

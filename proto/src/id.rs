@@ -20,8 +20,20 @@ pub struct BadId {
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident $letter:literal $what:literal)*) => {$(
         $(#[$doc])*
+        #[cfg_attr(feature = "schema", derive(ts_rs::TS), ts(type = "string"))]
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u64);
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let what = concat!("A ", $what, ": `", $letter, "` and a number.");
+                schemars::json_schema!({"type": "string", "pattern": concat!("^", $letter, "[0-9]+$"), "description": what})
+            }
+        }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,6 +90,7 @@ ids! {
 }
 
 /// The number of an incarnation (one OS process) of an execution, from 1. A frame of an older epoch has no effect.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 #[serde(transparent)]
 pub struct Epoch(pub u32);
@@ -104,8 +117,19 @@ impl fmt::Display for Incarnation {
 }
 
 /// A 128-bit capability. Compared in constant time, never printed by `Debug`; in text 32 hexadecimal digits.
+#[cfg_attr(feature = "schema", derive(ts_rs::TS), ts(type = "string"))]
 #[derive(Clone, Copy, Eq)]
 pub struct Token([u8; 16]);
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Token {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Token".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "pattern": "^[0-9a-fA-F]{32}$", "description": "A 128-bit capability, in hexadecimal digits."})
+    }
+}
 
 impl Token {
     /// A token of these random bytes.

@@ -10,4 +10,6 @@ pub mod message;
 pub mod outcome;
 pub mod paths;
 pub mod rpc;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod usage;

@@ -39,6 +39,12 @@ macro_rules! requests {
     )*
         /// All methods, for `unknown_method` errors and tests.
         pub const METHODS: &[&str] = &[$($method),*];
+
+        /// Shows every request with its reply, in the order of [`METHODS`].
+        #[cfg(feature = "schema")]
+        pub(crate) fn show_requests(to: &mut impl crate::schema::Visitor) {
+            $(to.request::<$request, $reply>($method);)*
+        }
     };
 }
 
@@ -71,4 +77,26 @@ requests! {
     daemon::DaemonStatus => daemon::DaemonStatusReply, "daemon.status";
     daemon::DaemonStop => daemon::DaemonStopReply, "daemon.stop";
     daemon::DaemonRestart => daemon::DaemonRestartReply, "daemon.restart";
+}
+
+macro_rules! notifications {
+    ($($params:ty, $method:expr;)*) => {
+        /// The methods of all notifications that a daemon sends.
+        pub const NOTIFICATIONS: &[&str] = &[$($method),*];
+
+        /// Shows the parameters of every notification, in the order of [`NOTIFICATIONS`].
+        #[cfg(feature = "schema")]
+        pub(crate) fn show_notifications(to: &mut impl crate::schema::Visitor) {
+            $(to.notification::<$params>($method);)*
+        }
+    };
+}
+
+notifications! {
+    tree::Progress, tree::PROGRESS;
+    deliver::Delivery, deliver::DELIVER;
+    deliver::Withdrawal, deliver::WITHDRAW;
+    deliver::ParkAsk, deliver::PARK;
+    deliver::LeaseLost, deliver::LEASE_LOST;
+    events::EventsReply, events::EVENTS;
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// What a client sends.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
     /// Always `"2.0"`.
@@ -15,10 +16,12 @@ pub struct Call {
     pub method: String,
     /// Its parameters, read once the method is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"), ts(type = "unknown"))]
     pub params: Option<Box<RawValue>>,
 }
 
 /// What a daemon sends: an answer (with `id`), or a notification (with `method`).
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Answer {
     /// Always `"2.0"`.
@@ -31,9 +34,11 @@ pub struct Answer {
     pub method: Option<String>,
     /// The parameters of a notification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"), ts(type = "unknown"))]
     pub params: Option<Box<RawValue>>,
     /// The reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"), ts(type = "unknown"))]
     pub result: Option<Box<RawValue>>,
     /// Or the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,6 +46,7 @@ pub struct Answer {
 }
 
 /// The only version of JSON-RPC that is spoken.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Version {
     /// 2.0.
@@ -49,6 +55,7 @@ pub enum Version {
 }
 
 /// A JSON-RPC error object.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorObject {
     /// The JSON-RPC code.
@@ -60,6 +67,7 @@ pub struct ErrorObject {
 }
 
 /// What a program needs to know of an error.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorData {
     /// Which of the closed list.
@@ -77,6 +85,7 @@ impl ErrorObject {
 }
 
 /// Every error that the daemon answers with.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {

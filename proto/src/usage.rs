@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const USAGE_MAX: u64 = (1 << 53) - 1;
 
 /// Counters of what was used so far. All of them only grow within one process.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -23,6 +24,7 @@ pub struct Usage {
     pub cost: u64,
     /// Whether some of it has no known price: then `cost` is less than the true cost, and 0 is not "free".
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub cost_unknown: bool,
     /// Model turns.
     pub turns: u64,
@@ -79,6 +81,7 @@ impl Usage {
 }
 
 /// What a worker says it has used, cumulative over its process.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UsageReport {
     /// Numbers the reports of one process, from 1. One that is not newer than the last changes nothing.
@@ -92,6 +95,7 @@ pub struct UsageReport {
 }
 
 /// What a worker has used, alone and with all below it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UsageTotals {
     /// Its own, over all its executions and processes.

@@ -16,7 +16,7 @@ pub struct InterruptArgs {}
 impl InterruptArgs {
     /// Interrupts and prints.
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
-        let reply = setup.in_tree()?.interrupt(&Interrupt { no_wait: false })?;
+        let reply = setup.in_tree()?.interrupt(&Interrupt { request_id: Some(roost::request_id()?), no_wait: false })?;
         if out.json {
             out.json(&reply)?;
         } else if reply.stopped == 0 {

@@ -20,7 +20,7 @@ pub struct StopArgs {
 impl StopArgs {
     /// Stops and prints.
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
-        let reply = setup.in_tree()?.stop(&Stop { names: self.names, no_wait: false })?;
+        let reply = setup.in_tree()?.stop(&Stop { request_id: Some(roost::request_id()?), names: self.names, no_wait: false })?;
         if out.json {
             out.json(&reply)?;
             return Ok(Exit::Ok);

@@ -147,12 +147,12 @@ pub fn request(call: CallId, standing: Standing, method: &str, params: Option<&R
             command(Command::Status { call, caller, tree, name, after })
         }
         Stop::METHOD => {
-            let Stop { names, no_wait } = read(method, params)?;
+            let Stop { names, no_wait, .. } = read(method, params)?;
             not_many(&names)?;
             command(Command::Stop { call, caller, names, no_wait })
         }
         Interrupt::METHOD => {
-            let Interrupt { no_wait } = read(method, params)?;
+            let Interrupt { no_wait, .. } = read(method, params)?;
             command(Command::Interrupt { call, caller, no_wait })
         }
         Park::METHOD => park(call, caller, read(method, params)?)?,

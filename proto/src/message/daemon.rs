@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 /// Asks how the daemon is.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonStatus {}
 
 /// Answer to [`DaemonStatus`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonStatusReply {
     /// The supervisor's process.
@@ -35,10 +37,12 @@ pub struct DaemonStatusReply {
 }
 
 /// Ends the daemon. Queued and parked work stays on disk and goes on at the next start.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonStop {
     /// Stop live workers (TERM, then KILL) instead of waiting for them.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub now: bool,
     /// Milliseconds to wait for live workers; then the stop is called off with `draining`, naming them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,6 +50,7 @@ pub struct DaemonStop {
 }
 
 /// Answer to [`DaemonStop`]: nothing runs any more, and the daemon is leaving.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonStopReply {
     /// How many live workers were stopped.
@@ -53,10 +58,12 @@ pub struct DaemonStopReply {
 }
 
 /// Starts the broker anew with the installed binary. Workers and the supervisor stay.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonRestart {}
 
 /// Answer to [`DaemonRestart`]: the old broker is leaving.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonRestartReply {
     /// The broker that leaves.

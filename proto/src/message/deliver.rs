@@ -18,6 +18,7 @@ pub const PARK: &str = "park";
 pub const LEASE_LOST: &str = "lease_lost";
 
 /// Items, in order. All that stand in one delivery are one prompt.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Whether this alone should start a turn when the receiver is idle.
@@ -29,6 +30,7 @@ pub struct Delivery {
 }
 
 /// These items were read by another way; who has not taken them in must drop them.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Withdrawal {
     /// Their numbers.
@@ -36,6 +38,7 @@ pub struct Withdrawal {
 }
 
 /// Save your context and say `park_ready`, or `park_decline`.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkAsk {
     /// Milliseconds after which the request is called off.
@@ -43,7 +46,13 @@ pub struct ParkAsk {
     pub deadline_ms: Option<u64>,
 }
 
+/// Another connection has taken the lease: nothing is pushed here any more, and an `ack` is refused with `stale_lease`.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseLost {}
+
 /// One thing owed.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
     /// Its number in this mailbox.
@@ -54,6 +63,7 @@ pub struct Item {
 }
 
 /// The kinds of items. Only completions are results.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ItemKind {
@@ -111,13 +121,18 @@ pub enum ItemKind {
 }
 
 /// Takes items in: they have entered the caller's input and are not owed any more. Only the lease holder may.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
+    /// Repeating it gets the same answer; without one, what the first try took in is `gone` for the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// Their numbers.
     pub items: Vec<u64>,
 }
 
 /// Answer to [`Ack`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AckReply {
     /// Taken in now.
@@ -127,10 +142,12 @@ pub struct AckReply {
 }
 
 /// Reads what the caller is owed. Nothing is taken in by that.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inbox {}
 
 /// Answer to [`Inbox`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboxReply {
     /// The items, in order, as many as fit a line.

@@ -11,19 +11,24 @@ pub const EVENTS: &str = "events";
 
 /// Reads events of the caller's tree, and with `follow` goes on as notifications. A follower that reads too slowly is cut off and
 /// goes on by number.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReadEvents {
     /// The tree, for an operator.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional = nullable))]
     pub tree: Option<TreeId>,
     /// The first number wanted, from 1.
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub from: u64,
     /// Go on with what comes.
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub follow: bool,
 }
 
 /// Answer to [`ReadEvents`], as many as fit; `next` is where to go on.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventsReply {
     /// The tree.
@@ -37,6 +42,7 @@ pub struct EventsReply {
 }
 
 /// One event.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberedEvent {
     /// Its number in its tree, from 1, without gaps.
@@ -49,6 +55,7 @@ pub struct NumberedEvent {
 }
 
 /// What happened, as everybody may see it. Texts are not here.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TreeEvent {
@@ -243,6 +250,7 @@ pub enum TreeEvent {
 }
 
 /// Whom an event is about.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     /// The worker's name.

@@ -7,6 +7,7 @@ use crate::id::{ExecutionId, JobId, WorkerId};
 use crate::message::result::WorkerResult;
 
 /// Launches 1 to 20 tasks as one job, all or nothing.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     /// The same id with the same content returns the same receipt; with other content it is an error.
@@ -17,9 +18,11 @@ pub struct Launch {
     pub submitter: Submitter,
     /// Answer only when all have ended, with their results, which count as consumed.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub foreground: bool,
     /// Answer at once, and yet somebody waits for it: it counts as launched in the foreground for interrupts.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub attended: bool,
     /// The interrupt generation that the caller knows; a launch of an older one is refused with `interrupted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,6 +30,7 @@ pub struct Launch {
 }
 
 /// The surroundings of the process that submits.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submitter {
     /// Its whole environment. `ROOST_*` variables in it are replaced, never passed on.
@@ -38,6 +42,7 @@ pub struct Submitter {
 }
 
 /// One task.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
@@ -57,6 +62,7 @@ pub struct Task {
     pub cwd: Option<Bytes>,
     /// Variables to set on top of the submitter's environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "variables")]
+    #[cfg_attr(feature = "schema", schemars(with = "variables::Variables"), ts(type = "{ [name in string]: Bytes } | [Bytes, Bytes][]"))]
     pub env: Vec<(Bytes, Bytes)>,
     /// How many descendants it may launch over its life.
     #[serde(default, skip_serializing_if = "Allowance::is_none")]
@@ -70,6 +76,7 @@ pub struct Task {
 }
 
 /// How a worker speaks.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Runner {
@@ -87,6 +94,7 @@ impl Runner {
 }
 
 /// A task's share of the budget: a number, or `"rest"` for all that the launcher has left (a job of one task only).
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Allowance {
@@ -97,6 +105,7 @@ pub enum Allowance {
 }
 
 /// The word `rest`.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rest {
@@ -117,6 +126,7 @@ impl Default for Allowance {
 }
 
 /// The answer to [`Launch`]; on disk before it is sent.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The job.
@@ -132,6 +142,7 @@ pub struct Receipt {
 }
 
 /// What became of one task at acceptance.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskReceipt {
     /// The worker's name.
@@ -151,6 +162,7 @@ pub struct TaskReceipt {
 }
 
 /// Where a task went.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
@@ -166,9 +178,10 @@ mod variables {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::collections::BTreeMap;
 
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Variables {
+    pub(super) enum Variables {
         Object(BTreeMap<String, Bytes>),
         Pairs(Vec<(Bytes, Bytes)>),
     }

@@ -6,6 +6,7 @@ use crate::bytes::Bytes;
 
 /// Saves the caller's context. Once answered, the process must exit; the same argv is started again when there is something
 /// to wake for: a child's completion, or no active descendant any more.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Park {
     /// What the next process finds in the file named by `ROOST_CONTEXT`.
@@ -18,10 +19,12 @@ pub struct Park {
 }
 
 /// Answer to [`Park`]: the context is on disk.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkReply {}
 
 /// What a woken command finds on its standard input, as one line of JSON.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wake {
     /// Why it was woken.
@@ -33,6 +36,7 @@ pub struct Wake {
 }
 
 /// Why a worker was woken.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WakeReason {

@@ -7,15 +7,18 @@ use crate::outcome::Outcome;
 use crate::usage::UsageTotals;
 
 /// Blocks until direct children have ended. Aborting it aborts only the wait.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// Repeating it after a lost connection gets the same answer.
     pub request_id: String,
     /// Which children; empty for all that the caller has launched and whose end it was not told yet.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub names: Vec<String>,
     /// Answer at the first end instead of the last.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub any: bool,
     /// The caller says with [`Told`] when it has taken the answer in; until then nothing of it counts as told, whatever dies in between.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -26,6 +29,7 @@ pub struct Wait {
 }
 
 /// The caller has the ends that a [`Wait`] with `tell_later` answered with: they are not announced any more.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// Their executions.
@@ -33,10 +37,12 @@ pub struct Told {
 }
 
 /// Answer to [`Told`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldReply {}
 
 /// Answer to [`Wait`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitReply {
     /// The children that have ended, in the order of their ends.
@@ -50,6 +56,7 @@ pub struct WaitReply {
 }
 
 /// How one worker ended.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerEnd {
     /// The worker's name.
@@ -67,6 +74,7 @@ pub struct WorkerEnd {
 }
 
 /// Reads a worker's result. For its lead, a result that is read counts as consumed and is not announced afterwards.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadResult {
     /// The worker's name.
@@ -83,6 +91,7 @@ pub struct ReadResult {
     pub task_index: Option<u32>,
     /// Block until it has ended (the lead only).
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub wait: bool,
     /// With `wait`: the caller's name for this call. A worker that is parked inside of it makes it again with the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,6 +105,7 @@ pub struct ReadResult {
 }
 
 /// Answer to [`ReadResult`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultReply {
@@ -114,6 +124,7 @@ pub enum ResultReply {
 }
 
 /// The whole result of an execution.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerResult {
     /// Who, and how it ended.

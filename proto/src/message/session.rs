@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Epoch, ExecutionId, Token, TreeId, WorkerId};
 
 /// Must come first on a connection; anything else before it is refused with `hello_first`.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The oldest protocol version that the client speaks.
@@ -25,6 +26,7 @@ pub struct Hello {
 }
 
 /// What a connection asks to be.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoleAsked {
@@ -37,6 +39,7 @@ pub enum RoleAsked {
 }
 
 /// What a worker can do.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
@@ -47,6 +50,7 @@ pub enum Capability {
 }
 
 /// What `ROOST_TREE`, `ROOST_WORKER`, `ROOST_TOKEN` and `ROOST_EPOCH` say.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The tree.
@@ -62,6 +66,7 @@ pub struct Identity {
 }
 
 /// Answer to [`Hello`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// The version that this connection speaks.
@@ -91,6 +96,7 @@ pub struct Welcome {
 }
 
 /// What a worker's process is told about itself.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerWelcome {
     /// Its name.
@@ -105,6 +111,7 @@ pub struct WorkerWelcome {
 }
 
 /// How completions reach a lead's model: a setting of the tree. The lead's client carries it out.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryMode {
@@ -120,6 +127,7 @@ pub enum DeliveryMode {
 }
 
 /// As what a connection may speak.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {

@@ -7,6 +7,7 @@ use crate::message::tree::Progress;
 use crate::outcome::Outcome;
 
 /// Looks at a tree (root, worker) or at all trees (operator).
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Which tree, for an operator; without it the reply lists the trees.
@@ -21,6 +22,7 @@ pub struct Status {
 }
 
 /// Answer to [`Status`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusReply {
     /// The trees that were asked for.
@@ -34,6 +36,7 @@ pub struct StatusReply {
 }
 
 /// One tree.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeStatus {
     /// Its counts.
@@ -54,6 +57,7 @@ pub struct TreeStatus {
 }
 
 /// One worker.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerStatus {
     /// Its name.
@@ -106,6 +110,7 @@ pub struct WorkerStatus {
 }
 
 /// The states of a worker.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerState {

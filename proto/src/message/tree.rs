@@ -9,6 +9,7 @@ use crate::message::session::DeliveryMode;
 use crate::limits;
 
 /// Opens a tree, or attaches to the open one of the same key.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
     /// Repeating a request id returns the tree that it opened.
@@ -18,13 +19,16 @@ pub struct Open {
     pub key: Option<String>,
     /// Settings of a new tree; ignored when the key finds one.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(type = "Partial<Settings>", optional))]
     pub settings: Settings,
     /// Close the tree by itself once its root's connections are gone and nothing of it is active (`roost run`).
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub ephemeral: bool,
 }
 
 /// Attaches to an open tree as its root: the daemon's user may.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attach {
     /// Which tree.
@@ -32,6 +36,7 @@ pub struct Attach {
 }
 
 /// Answer to [`Open`] and [`Attach`]. The connection speaks as the root of this tree from now on.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
     /// The tree.
@@ -45,6 +50,7 @@ pub struct Opened {
 }
 
 /// What holds for a whole tree. Only the cap can be changed later.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
@@ -149,6 +155,7 @@ impl Default for Settings {
 }
 
 /// A plain command cannot be parked under its feet: what its blocked wait does when others need its slot.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockedWait {
@@ -159,6 +166,7 @@ pub enum BlockedWait {
 }
 
 /// Processes that outlive their worker's main process.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leftovers {
@@ -169,6 +177,7 @@ pub enum Leftovers {
 }
 
 /// Active descendants of a worker that failed.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnParentFailure {
@@ -192,6 +201,7 @@ pub enum JoinMode {
 }
 
 /// What an interrupt of the root reaches.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InterruptScope {
@@ -204,6 +214,7 @@ pub enum InterruptScope {
 }
 
 /// Reads or (root only) sets the cap.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cap {
     /// The new cap, at least 1.
@@ -212,6 +223,7 @@ pub struct Cap {
 }
 
 /// Answer to [`Cap`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapReply {
     /// The cap that holds now.
@@ -223,6 +235,7 @@ pub struct CapReply {
 }
 
 /// Holds or releases admissions (root only). Nothing that runs is touched.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
     /// Whether admissions are held.
@@ -230,6 +243,7 @@ pub struct Pause {
 }
 
 /// Answer to [`Pause`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseReply {
     /// Whether admissions are held now.
@@ -237,14 +251,17 @@ pub struct PauseReply {
 }
 
 /// Closes the tree (root only): no launch is taken any more, its results stay readable.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Close {
     /// Stop what is active first; otherwise active work makes `close` fail with `active`.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub now: bool,
 }
 
 /// Answer to [`Close`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closed {
     /// How many active workers were stopped for it.
@@ -252,10 +269,15 @@ pub struct Closed {
 }
 
 /// Asks for a [`Progress`] now and a `progress` notification after every change, until the connection ends.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {}
 
+/// The method of the notification that carries a [`Progress`] to a watcher.
+pub const PROGRESS: &str = "progress";
+
 /// How a tree stands.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// The tree.

@@ -6,23 +6,29 @@ use crate::id::{TreeId, WorkerId};
 use crate::usage::UsageTotals;
 
 /// Asks for the usage of the caller's tree: the root sees all of it, a worker itself and what is below it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReadUsage {
     /// The tree, for an operator.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional = nullable))]
     pub tree: Option<TreeId>,
     /// Only this worker and what is below it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional = nullable))]
     pub name: Option<String>,
     /// With a line for each worker.
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub each: bool,
     /// Only workers after this one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional = nullable))]
     pub after: Option<WorkerId>,
 }
 
 /// Answer to [`ReadUsage`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageReply {
     /// Which tree.
@@ -38,6 +44,7 @@ pub struct UsageReply {
 }
 
 /// The usage of one worker.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerUsage {
     /// Its name.

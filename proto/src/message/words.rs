@@ -7,6 +7,7 @@ use crate::message::launch::Placement;
 
 /// Sends words to a direct child, without waiting for it. A child that has ended and was saved is resumed by it: a new execution,
 /// through the queue, with the settings that it was launched with.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The same id with the same content is one message, and gets the same answer.
@@ -22,6 +23,7 @@ pub struct Message {
 
 /// Answer to [`Message`]. It is on disk; whether it was read, the event stream tells, and a message that never was comes back as an
 /// item `undelivered`.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageReply {
     /// The message.
@@ -31,6 +33,7 @@ pub struct MessageReply {
 }
 
 /// What became of a message at once.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Sent {
@@ -59,6 +62,7 @@ pub enum Sent {
 }
 
 /// Sends words to the caller's lead. Not a completion. Fails with `lead_parked` while the lead is parked.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TellLead {
     /// The same id with the same content is one message.
@@ -68,6 +72,7 @@ pub struct TellLead {
 }
 
 /// Answer to [`TellLead`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TellLeadReply {
     /// The message.

@@ -8,6 +8,7 @@ use crate::bytes::Bytes;
 use crate::usage::UsageReport;
 
 /// How the work stands. Any report shows that the worker is alive; nothing has to be reported for its own sake.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Report {
     /// What the worker does now.
@@ -22,6 +23,7 @@ pub struct Report {
 }
 
 /// What a worker does.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
@@ -34,10 +36,12 @@ pub enum Activity {
 }
 
 /// Answer to [`Report`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportReply {}
 
 /// The worker has ended its turn and nothing will continue by itself.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settle {
     /// Repeating it after a lost connection gets the same answer and changes nothing more.
@@ -50,6 +54,7 @@ pub struct Settle {
     pub context: Option<SavedContext>,
     /// How the turn ended.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub ended: TurnEnd,
     /// The last word on what this process has used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,24 +62,30 @@ pub struct Settle {
 }
 
 /// How a turn ended, as its worker sees it. The daemon draws the outcome from it by the order of contract section 9.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnEnd {
     /// It was cut off before it was through, for instance at a hard turn limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub aborted: bool,
     /// Its last message failed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", ts(optional = nullable))]
     pub error: Option<TurnError>,
     /// It was told to come to an end (a soft limit) and did.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub wrapped_up: bool,
     /// Its last message was cut at a length limit. With text it is an answer all the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub truncated: bool,
 }
 
 /// What was wrong with the last message of a turn.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnError {
     /// In which part of the work.
@@ -84,6 +95,7 @@ pub struct TurnError {
 }
 
 /// In which part of its work a turn failed.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnErrorKind {
@@ -96,6 +108,7 @@ pub enum TurnErrorKind {
 }
 
 /// A saved context: bytes in the message, or a file of the worker's own that stays as it is until the wake.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SavedContext {
@@ -106,6 +119,7 @@ pub enum SavedContext {
 }
 
 /// Answer to [`Settle`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettleReply {
     /// What is next.
@@ -113,6 +127,7 @@ pub struct SettleReply {
 }
 
 /// What a settled worker does next.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
@@ -125,14 +140,19 @@ pub enum Next {
 }
 
 /// The answer to a `park` notification: the context is saved, the process may exit.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkReady {
+    /// Repeating it gets the same answer, and does not answer a later request to park.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// What the next process goes on from; absent: what the last settle saved is still right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<SavedContext>,
 }
 
 /// Answer to [`ParkReady`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkReadyReply {
     /// True: it is parked on disk, the process must exit now. False: something came first, go on.
@@ -140,13 +160,16 @@ pub struct ParkReadyReply {
 }
 
 /// The other answer to a `park` notification.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkDecline {
     /// Milliseconds for which it should not be asked again; bounded by the daemon.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
     pub not_before_ms: u64,
 }
 
 /// Answer to [`ParkDecline`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkDeclineReply {}

@@ -75,9 +75,9 @@ pub(super) fn work(plan: &Plan, tell: &Sender<Event>) -> Result<Done, Error> {
 pub(super) fn stop(config: Config, owns_tree: bool, name: String) -> Result<(), Error> {
     let mut connection = Connection::dial(config)?;
     if owns_tree {
-        connection.interrupt(&Interrupt { no_wait: false })?;
+        connection.interrupt(&Interrupt { request_id: Some(roost::request_id()?), no_wait: false })?;
     } else {
-        connection.stop(&Stop { names: vec![name], no_wait: false })?;
+        connection.stop(&Stop { request_id: Some(roost::request_id()?), names: vec![name], no_wait: false })?;
     }
     Ok(())
 }
