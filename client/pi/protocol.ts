@@ -255,7 +255,10 @@ export type Failure = { "kind": "spawn",
 } | { "kind": "crash",
   /** The signal's number. */
   signal: number,
-} | { "kind": "timeout" } | { "kind": "lost" } | { "kind": "context_corrupt" } | { "kind": "parent_failed" } | { "kind": "protocol",
+} | { "kind": "timeout" } | { "kind": "lost" } | { "kind": "context_corrupt",
+  /** What is wrong with it; empty in records that are older than this field. */
+  reason?: string,
+} | { "kind": "parent_failed" } | { "kind": "protocol",
   /** How. */
   reason: string,
 } | { "kind": "provider",
@@ -399,6 +402,10 @@ export type Item = {
 /** One launch call, or one resume. */
 export type JobId = string;
 
+/** Which completions are told together. A group is what one lead launched without a longer pause than `join_window_ms`, two workers or
+ * more. */
+export type Join = "async" | "group" | "smart";
+
 /** Launches 1 to 20 tasks as one job, all or nothing. */
 export type Launch = {
   /** The same id with the same content returns the same receipt; with other content it is an error. */
@@ -509,6 +516,13 @@ export type NumberedEvent = {
   /** Its execution. */
   execution: ExecutionId,
 } | { "event": "slot_lent",
+  /** The worker's name. */
+  name: string,
+  /** The worker. */
+  worker: WorkerId,
+  /** Its execution. */
+  execution: ExecutionId,
+} | { "event": "wait_over",
   /** The worker's name. */
   name: string,
   /** The worker. */
@@ -670,7 +684,10 @@ export type Outcome = { "status": "completed" } | { "status": "wrapped_up" } | {
  * to wake for: a child's completion, or no active descendant any more. */
 export type Park = {
   /** What the next process finds in the file named by `ROOST_CONTEXT`. */
-  context: Bytes,
+  context?: Bytes | null,
+  /** Instead of it: the absolute path of a file of the worker's own, which `ROOST_CONTEXT` names then. Its length and digest are
+   * kept; it must be what it was when the worker is woken, and is never removed. */
+  context_path?: Bytes | null,
 };
 
 /** Save your context and say `park_ready`, or `park_decline`. */
@@ -769,6 +786,8 @@ export type ReadResult = {
   task_index?: number | null,
   /** Block until it has ended (the lead only). */
   wait?: boolean,
+  /** With `wait`: the caller's name for this call. A worker that is parked inside of it makes it again with the same one. */
+  request_id?: string | null,
   /** Milliseconds after which a `wait` answers with the state as it is. */
   timeout_ms?: number | null,
   /** The tree, for an operator. */
@@ -873,8 +892,14 @@ export type Settings = {
   depth_max: number,
   /** What an interrupt reaches. */
   interrupt_scope: InterruptScope,
+  /** How completions reach a lead's model. */
+  delivery: DeliveryMode,
+  /** Which completions are told together; never with `steer`. */
+  join: Join,
   /** Most live workers per group, for groups that are named here. */
   group_caps: { [key in string]: number },
+  /** Times and tries. */
+  timing: Timing,
 };
 
 /** The worker has ended its turn and nothing will continue by itself. */
@@ -1004,6 +1029,38 @@ export type TellLead = {
 export type TellLeadReply = {
   /** The message. */
   message: MessageId,
+};
+
+/** Times and tries that hold for a whole tree. 0 is off; times are milliseconds. */
+export type Timing = {
+  /** A process that has parked is killed if it has not exited by then; 0 is never. */
+  settle_to_exit_ms: number,
+  /** Between TERM and KILL of what a main process leaves behind; 0 is KILL at once. */
+  leftovers_grace_ms: number,
+  /** Further tries of a start that failed for want of something that may come back, or of a wake; 0 is none. */
+  start_retries: number,
+  /** Pause before the first further try; the n-th is n times as long. */
+  start_retry_ms: number,
+  /** How long a slot must have been to spare before an early wake takes it; 0 is at once. */
+  early_wake_dwell_ms: number,
+  /** Admissions that may pass over a ready final wake, at least 1. */
+  wake_bypass: number,
+  /** A worker that was asked to park and has not answered by then is left alone for a while; 0 is no deadline. */
+  park_deadline_ms: number,
+  /** For how long. */
+  park_again_ms: number,
+  /** A process that speaks the protocol is killed and started again if it has not said hello by then; 0 is never. */
+  startup_ms: number,
+  /** A worker that speaks and shows no sign of life for so long, outside of a tool, has failed; 0 is never. */
+  idle_ms: number,
+  /** How long a completion is held back before its lead takes it in, so that a reading of it comes first; 0 is not at all. */
+  hold_ms: number,
+  /** Launches of one lead without a longer pause between them are told of together, where `join` says so. */
+  join_window_ms: number,
+  /** How long the first completion of such a group waits for the others; 0 is not at all. */
+  join_hold_ms: number,
+  /** How long the first straggler waits for the others; 0 is not at all. */
+  join_straggler_ms: number,
 };
 
 /** A 128-bit capability. Compared in constant time, never printed by `Debug`; in text 32 hexadecimal digits. */

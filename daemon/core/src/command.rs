@@ -137,6 +137,8 @@ pub enum Command {
         call: CallId,
         /// Who.
         caller: Caller,
+        /// Repeating it gets the same answer, and stops nothing that came later.
+        request_id: Option<String>,
         /// Answer at once.
         no_wait: bool,
     },

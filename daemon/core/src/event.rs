@@ -207,6 +207,9 @@ pub enum Event {
         tree: TreeId,
         /// The new generation.
         generation: u64,
+        /// The call, and how many were active, for a repeat of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<(String, u32)>,
     },
     /// The tree takes no launches any more.
     TreeClosed {

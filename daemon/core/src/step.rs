@@ -123,7 +123,7 @@ impl<'a> Step<'a> {
                     }
                     [Some((*tree, *owner)), None]
                 }
-                Spoken::Acked { tree, owner, .. } | Spoken::GroupReleased { tree, owner, .. } => [Some((*tree, *owner)), None],
+                Spoken::Acked { tree, owner, .. } | Spoken::Read { tree, owner, .. } | Spoken::GroupReleased { tree, owner, .. } => [Some((*tree, *owner)), None],
                 Spoken::Settled { worker, .. } => [own(worker), lead_of(worker)],
                 Spoken::WordsReturned { worker } => [lead_of(worker), None],
                 Spoken::WordsSent { tree, to, .. } => [Some((*tree, *to)), None],

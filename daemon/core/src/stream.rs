@@ -46,6 +46,7 @@ pub fn count(state: &State, event: &Event) -> u64 {
         Event::Spoken(spoken) => match &**spoken {
             Spoken::ResumeAccepted { .. } => 2,
             Spoken::Settled { .. } | Spoken::Busy { .. } | Spoken::WordsSent { .. } | Spoken::WordsReturned { .. } => 1,
+            Spoken::Read { .. } => 1,
             Spoken::Acked { items, .. } => u64::from(!items.is_empty()),
             Spoken::LeaseTaken { .. }
             | Spoken::Said { .. }
@@ -127,6 +128,10 @@ fn spoken_of(state: &State, spoken: &Spoken, seq: u64) -> Vec<TreeEvent> {
         Spoken::WordsReturned { worker } => TreeEvent::Undelivered { messages: returned(state, *worker) },
         Spoken::Acked { owner, items, .. } if !items.is_empty() => {
             TreeEvent::Delivered { to: worker_of(*owner), items: items.clone() }
+        }
+        Spoken::Read { executions, .. } => {
+            let worker = |execution| state.executions.get(execution).copied();
+            TreeEvent::Consumed { workers: executions.iter().filter_map(worker).collect() }
         }
         Spoken::ResumeAccepted { worker, job, .. } => return resumed(state, *worker, *job),
         Spoken::Acked { .. }

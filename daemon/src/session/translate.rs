@@ -152,8 +152,8 @@ pub fn request(call: CallId, standing: Standing, method: &str, params: Option<&R
             command(Command::Stop { call, caller, names, no_wait })
         }
         Interrupt::METHOD => {
-            let Interrupt { no_wait, .. } = read(method, params)?;
-            command(Command::Interrupt { call, caller, no_wait })
+            let Interrupt { no_wait, request_id } = read(method, params)?;
+            command(Command::Interrupt { call, caller, request_id, no_wait })
         }
         Park::METHOD => park(call, caller, read(method, params)?)?,
         DaemonStatus::METHOD => {

@@ -73,7 +73,7 @@ pub struct Settings {
     /// How completions reach a lead's model.
     pub delivery: DeliveryMode,
     /// Which completions are told together; never with `steer`.
-    pub join: JoinMode,
+    pub join: Join,
     /// Most live workers per group, for groups that are named here.
     pub group_caps: BTreeMap<String, u32>,
     /// Times and tries.
@@ -82,6 +82,7 @@ pub struct Settings {
 
 /// Times and tries that hold for a whole tree. 0 is off; times are milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(default)]
 pub struct Timing {
     /// A process that has parked is killed if it has not exited by then; 0 is never.
@@ -147,7 +148,7 @@ impl Default for Settings {
             depth_max: 4_096,
             interrupt_scope: InterruptScope::All,
             delivery: DeliveryMode::Steer,
-            join: JoinMode::Async,
+            join: Join::Async,
             group_caps: BTreeMap::new(),
             timing: Timing::default(),
         }
@@ -190,8 +191,9 @@ pub enum OnParentFailure {
 /// Which completions are told together. A group is what one lead launched without a longer pause than `join_window_ms`, two workers or
 /// more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
-pub enum JoinMode {
+pub enum Join {
     /// Each alone.
     Async,
     /// Those of a group.

@@ -71,8 +71,8 @@ impl Turn<'_, '_> {
                 calls.add(call, Pending { asker: Some(stopping.asker), want, awaited, deadline: None, over: None });
                 Ok(())
             }),
-            Command::Interrupt { call, caller, no_wait } => answered(step, call, |step| {
-                let (tree, stopped, awaited) = stop::interrupt(step, caller)?;
+            Command::Interrupt { call, caller, request_id, no_wait } => answered(step, call, |step| {
+                let (tree, stopped, awaited) = stop::interrupt(step, caller, request_id)?;
                 let generation = step.state.tree(tree)?.generation;
                 let awaited = if no_wait { Default::default() } else { awaited.into_iter().collect() };
                 let want = Want::Interrupted { stopped, generation };

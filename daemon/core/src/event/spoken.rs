@@ -98,6 +98,15 @@ pub enum Spoken {
         /// Their numbers.
         items: Vec<u64>,
     },
+    /// A lead has read ends that it was owed by another way than an item.
+    Read {
+        /// The tree.
+        tree: TreeId,
+        /// The lead.
+        owner: Owner,
+        /// Whose ends.
+        executions: Vec<ExecutionId>,
+    },
     /// Words were accepted, from a lead to its child or the other way round. They lie beside this event, whose number is the message's.
     WordsSent {
         /// The tree.
@@ -161,6 +170,7 @@ impl Spoken {
             Self::LeaseTaken { tree, .. }
             | Self::UsageReported { tree, .. }
             | Self::Acked { tree, .. }
+            | Self::Read { tree, .. }
             | Self::WordsSent { tree, .. }
             | Self::GroupReleased { tree, .. } => Err(*tree),
         }

@@ -93,14 +93,17 @@ pub fn ack(
     }
     let mut seen = std::collections::BTreeSet::new();
     let items: Vec<u64> = items.iter().copied().filter(|seq| seen.insert(*seq)).collect();
-    let (accepted, gone): (Vec<u64>, Vec<u64>) = items.into_iter().partition(|seq| lead.outbox.get(*seq).is_some());
+    let (owed, known): (Vec<u64>, Vec<u64>) = items.into_iter().partition(|seq| lead.outbox.get(*seq).is_some());
+    // The answer to an acknowledgement may have been lost: a repeat gets the same one.
+    let (before, gone): (Vec<u64>, Vec<u64>) = known.into_iter().partition(|seq| lead.outbox.was_taken_in(*seq));
     let owed_turn = matches!(owner, Owner::Worker(worker) if step.state.workers.get(&worker).is_some_and(|worker| worker.owed_turn));
-    if !accepted.is_empty() || owed_turn {
-        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: accepted.clone() })));
+    if !owed.is_empty() || owed_turn {
+        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: owed.clone() })));
     }
     if let Some(holding) = holders.get_mut(tree, owner) {
-        holding.handed.retain(|seq| !accepted.contains(seq) && !gone.contains(seq));
+        holding.handed.retain(|seq| !owed.contains(seq) && !gone.contains(seq));
     }
+    let accepted = owed.into_iter().chain(before).collect();
     step.reply(call, Reply::Acked { accepted, gone });
     Ok(())
 }
@@ -122,7 +125,7 @@ fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, executions: &[Execut
         None => return,
     };
     if !seqs.is_empty() {
-        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: seqs })));
+        step.record(Event::Spoken(Box::new(Spoken::Read { tree, owner, executions: executions.to_vec() })));
     }
 }
 

@@ -4,7 +4,7 @@ use roost_proto::id::{TreeId, WorkerId};
 
 use crate::command::Caller;
 use crate::event::{Event, InterruptScope, Owner, Spoken, StopCause};
-use crate::lifecycle::{authority, close_out};
+use crate::lifecycle::{authority, bounds, close_out};
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::step::Step;
@@ -49,8 +49,15 @@ pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Sto
 }
 
 /// Stops everything of the caller's tree. Returns who asked, how many were active, and who is still to go.
-pub fn interrupt(step: &mut Step<'_>, caller: Caller) -> Result<(TreeId, u32, Vec<WorkerId>), Rejection> {
+pub fn interrupt(step: &mut Step<'_>, caller: Caller, request_id: Option<String>) -> Result<(TreeId, u32, Vec<WorkerId>), Rejection> {
     let tree = authority::root(step.state, caller, "interrupt the tree")?;
+    if let Some(request_id) = &request_id {
+        bounds::label("the request id", request_id)?;
+        let repeated = step.state.tree(tree)?.interrupted.as_ref().filter(|(known, _)| known == request_id);
+        if let Some((_, active)) = repeated {
+            return Ok((tree, *active, Vec::new()));
+        }
+    }
     let scope = step.state.tree(tree)?.settings.interrupt_scope;
     let reaches = |child: &WorkerId| match scope {
         InterruptScope::All => true,
@@ -63,11 +70,12 @@ pub fn interrupt(step: &mut Step<'_>, caller: Caller) -> Result<(TreeId, u32, Ve
         return Ok((tree, 0, Vec::new()));
     }
     let generation = step.state.tree(tree)?.generation + 1;
-    step.record(Event::Interrupted { tree, generation });
+    let count = u32::try_from(active.len()).unwrap_or(u32::MAX);
+    let asked = request_id.map(|request_id| (request_id, count));
+    step.record(Event::Interrupted { tree, generation, asked });
     for child in children {
         close_out::end_subtree(step, child, StopCause::Stop);
     }
-    let count = u32::try_from(active.len()).unwrap_or(u32::MAX);
     Ok((tree, count, remaining(step.state, active)))
 }
 

@@ -160,11 +160,13 @@ pub fn answer_result(step: &mut Step<'_>, call: CallId, execution: ExecutionId, 
 /// The same for an execution that may be an earlier one of its worker.
 fn consume_execution(step: &mut Step<'_>, tree: TreeId, owner: Owner, worker: WorkerId, execution: ExecutionId) {
     let Some(lead) = step.state.lead(tree, owner) else { return };
-    let Some(seq) = lead.outbox.seq_of(execution) else { return };
+    if !lead.outbox.owes(execution) {
+        return;
+    }
     if step.state.workers.get(&worker).is_some_and(|worker| worker.execution == execution) {
         consume(step, tree, owner, None, &[worker]);
     } else {
-        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: vec![seq] })));
+        step.record(Event::Spoken(Box::new(Spoken::Read { tree, owner, executions: vec![execution] })));
     }
 }
 

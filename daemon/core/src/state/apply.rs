@@ -56,7 +56,10 @@ impl State {
             Event::JobAccepted(job) => self.job_accepted(job, at),
             Event::CapSet { tree, cap } => self.on_tree(*tree, at, |tree| tree.settings.cap = *cap),
             Event::PauseSet { tree, paused } => self.on_tree(*tree, at, |tree| tree.paused = *paused),
-            Event::Interrupted { tree, generation } => self.on_tree(*tree, at, |tree| tree.generation = *generation),
+            Event::Interrupted { tree, generation, asked } => self.on_tree(*tree, at, |tree| {
+                tree.generation = *generation;
+                tree.interrupted.clone_from(asked);
+            }),
             Event::TreeClosed { tree } => self.tree_closed(*tree, at),
             Event::TreeForgotten { tree } => self.tree_forgotten(*tree),
             Event::Consumed { tree, owner, request_id, workers } => self.consumed(*tree, *owner, request_id.as_deref(), workers, at),

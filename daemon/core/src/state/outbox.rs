@@ -2,12 +2,15 @@
 //!
 //! It knows no text: a completion's is the child's own record, a message's lies beside its event in the journal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roost_proto::id::{ExecutionId, MessageId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::event::TextId;
+
+/// So many items that were read by another way are remembered.
+const READ_MAX: usize = 1_024;
 
 /// One thing owed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +68,9 @@ pub enum Item {
 pub struct Outbox {
     next_seq: u64,
     items: BTreeMap<u64, Item>,
+    /// The newest items that were read by another way: who acknowledges one of them late must not take it in.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    read: BTreeSet<u64>,
     by_execution: BTreeMap<ExecutionId, u64>,
     /// Messages and the task: a reason for a turn whatever the tree's delivery mode is.
     words: u32,
@@ -103,7 +109,17 @@ impl Outbox {
         let seq = self.by_execution.remove(&execution)?;
         let item = self.items.remove(&seq)?;
         self.count(&item, -1);
+        self.read.insert(seq);
+        if self.read.len() > READ_MAX {
+            self.read.pop_first();
+        }
         Some(seq)
+    }
+
+    /// Whether an item was taken in by an acknowledgement: a repeat of that gets the same answer.
+    pub fn was_taken_in(&self, seq: u64) -> bool {
+        let oldest = if self.read.len() < READ_MAX { 0 } else { self.read.first().copied().unwrap_or(0) };
+        seq <= self.next_seq && seq > oldest && !self.read.contains(&seq) && !self.items.contains_key(&seq)
     }
 
     /// The receiver has taken this item in.
@@ -125,10 +141,9 @@ impl Outbox {
 
     /// Everything, and nothing is owed any more; numbers go on.
     pub fn take_all(&mut self) -> Vec<Item> {
-        let next_seq = self.next_seq;
-        let items = std::mem::take(self).items.into_values().collect();
-        self.next_seq = next_seq;
-        items
+        let Self { next_seq, items, read, .. } = std::mem::take(self);
+        (self.next_seq, self.read) = (next_seq, read);
+        items.into_values().collect()
     }
 
     /// A group of launches is held back no longer.
@@ -239,6 +254,8 @@ mod tests {
         assert!(!outbox.owes(ExecutionId(3)) && outbox.owes(ExecutionId(4)) && outbox.wakes(true));
         assert!(outbox.take_item(4).is_some() && outbox.take_item(4).is_none());
         assert_eq!((outbox.last_seq(), outbox.ends(), outbox.wakes(true)), (4, 0, false));
+        // The second was read by another way, the others were taken in.
+        assert_eq!((1..=5).map(|seq| outbox.was_taken_in(seq)).collect::<Vec<_>>(), [true, false, true, true, false]);
     }
 
     #[test]

@@ -68,6 +68,16 @@ impl State {
                 Ok(())
             }),
             Spoken::Acked { tree, owner, items } => self.acked(*tree, *owner, items, at),
+            Spoken::Read { tree, owner, executions } => {
+                self.on_lead(*tree, *owner, at, |lead| {
+                    for execution in executions {
+                        lead.outbox.take(*execution);
+                    }
+                    Ok(())
+                })?;
+                self.note_told(executions);
+                Ok(())
+            }
             Spoken::WordsSent { tree, from, to, request_id, digest, sent } => {
                 let entry = SentEntry { request_id: request_id.clone(), digest: *digest, message: MessageId(seq), sent: *sent };
                 self.words_sent(*tree, *from, *to, entry, at)

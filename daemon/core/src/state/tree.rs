@@ -32,6 +32,9 @@ pub struct Tree {
     pub paused: bool,
     /// Counts interrupts.
     pub generation: u64,
+    /// The last interrupt that had a name: it, and how many were active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<(String, u32)>,
     /// When it was opened.
     pub opened_at: Now,
     /// When it was closed.

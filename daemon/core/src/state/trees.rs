@@ -32,6 +32,7 @@ impl State {
             settings: opened.settings.clone(),
             paused: false,
             generation: 0,
+            interrupted: None,
             opened_at: at,
             closed_at: None,
             outbox: Outbox::default(),

@@ -10,7 +10,7 @@ use roost_proto::usage::{Usage, UsageReport};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 
-const VARIANTS: usize = 41;
+const VARIANTS: usize = 42;
 
 /// No wildcard: a new event does not compile until it is named here, and then does not pass until it is in `every_event`.
 fn number(event: &Event) -> usize {
@@ -62,6 +62,7 @@ fn spoken_number(spoken: &Spoken) -> usize {
         Spoken::ResumeAccepted { .. } => 11,
         Spoken::AllowanceSet { .. } => 12,
         Spoken::GroupReleased { .. } => 13,
+        Spoken::Read { .. } => 14,
     }
 }
 
@@ -105,6 +106,7 @@ fn every_spoken() -> Vec<Spoken> {
         Spoken::ResumeAccepted { worker, job: JobId(1), execution: ExecutionId(2) },
         Spoken::AllowanceSet { worker, allowance: u64::MAX },
         Spoken::GroupReleased { tree, owner, group: 4 },
+        Spoken::Read { tree, owner, executions: vec![ExecutionId(u64::MAX)] },
     ]
 }
 
@@ -210,7 +212,8 @@ fn every_event() -> Vec<Event> {
         Event::Consumed { tree, owner: Owner::Worker(worker), request_id: None, workers: Vec::new() },
         Event::CapSet { tree, cap: 1 },
         Event::PauseSet { tree, paused: true },
-        Event::Interrupted { tree, generation: u64::MAX },
+        Event::Interrupted { tree, generation: u64::MAX, asked: None },
+        Event::Interrupted { tree, generation: 1, asked: Some(("r".to_owned(), 2)) },
         Event::TreeClosed { tree },
         Event::TreeForgotten { tree },
     ];

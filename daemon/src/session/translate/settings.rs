@@ -4,7 +4,7 @@
 
 use roost_core::event;
 use roost_proto::message::session::DeliveryMode;
-use roost_proto::message::tree::{BlockedWait, InterruptScope, JoinMode, Leftovers, OnParentFailure, Settings, Timing};
+use roost_proto::message::tree::{BlockedWait, InterruptScope, Join, Leftovers, OnParentFailure, Settings, Timing};
 
 /// The settings of a tree as the core keeps them.
 pub fn settings_in(settings: Settings) -> event::Settings {
@@ -39,8 +39,8 @@ pub fn settings_in(settings: Settings) -> event::Settings {
             DeliveryMode::Passive => event::Delivery::Passive,
         },
         join: match settings.join {
-            JoinMode::Async => event::Join::Async,
-            JoinMode::Group | JoinMode::Smart => event::Join::Group,
+            Join::Async => event::Join::Async,
+            Join::Group | Join::Smart => event::Join::Group,
         },
         timing: timing_in(settings.timing),
     }
@@ -64,8 +64,8 @@ pub fn settings_out(settings: event::Settings) -> Settings {
         group_caps: settings.group_caps.into_iter().collect(),
         delivery: delivery_out(settings.delivery),
         join: match settings.join {
-            event::Join::Async => JoinMode::Async,
-            event::Join::Group => JoinMode::Group,
+            event::Join::Async => Join::Async,
+            event::Join::Group => Join::Group,
         },
         timing: timing_out(settings.timing),
     }
@@ -167,7 +167,7 @@ mod tests {
             stop_grace_ms: 3,
             depth_max: 4,
             delivery: DeliveryMode::Passive,
-            join: JoinMode::Group,
+            join: Join::Group,
             group_caps: [("b".to_owned(), 1), ("a".to_owned(), 2)].into(),
             timing: Timing {
                 settle_to_exit_ms: 5,

@@ -48,7 +48,7 @@ fn understood(call: CallId, standing: Standing, method: &str, params: Option<&Ra
         Report::METHOD => report(read(method, params)?),
         worker::Settle::METHOD => settle(read(method, params)?)?,
         ParkReady::METHOD => {
-            let ParkReady { context } = read(method, params)?;
+            let ParkReady { context, .. } = read(method, params)?;
             let (known, context) = saved(context)?;
             (Speak::ParkReady { context: known }, Payload::Said { text: None, context })
         }
@@ -57,7 +57,7 @@ fn understood(call: CallId, standing: Standing, method: &str, params: Option<&Ra
             (Speak::ParkDecline { not_before_ms }, Payload::None)
         }
         Ack::METHOD => {
-            let Ack { items } = read(method, params)?;
+            let Ack { items, .. } = read(method, params)?;
             not_more(items.len())?;
             (Speak::Ack { items }, Payload::None)
         }
