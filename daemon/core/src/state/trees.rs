@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use roost_proto::id::{TreeId, WorkerId};
 
 use crate::event::{JobAccepted, Join, TreeOpened};
-use crate::state::apply::Applied;
 use crate::state::accounts::Accounts;
+use crate::state::apply::Applied;
 use crate::state::budget::Ledger;
 use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
