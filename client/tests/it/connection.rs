@@ -57,7 +57,11 @@ fn a_repeated_wait_does_not_wait_longer() {
     let dir = tempfile::tempdir().unwrap();
     let fake = Fake::start(&dir.path().join("s"), breaks_once("wait", json!({"ended": [], "timed_out": true})));
     let mut root = Connection::dial(fake.config()).unwrap();
-    assert!(root.wait(&Wait { request_id: "r1".into(), names: vec![], any: false, timeout_ms: Some(60_000), tell_later: false }).unwrap().timed_out);
+    assert!(
+        root.wait(&Wait { request_id: "r1".into(), names: vec![], any: false, timeout_ms: Some(60_000), tell_later: false })
+            .unwrap()
+            .timed_out
+    );
     let limits: Vec<_> = fake.calls("wait").iter().map(|wait| wait["timeout_ms"].as_u64().unwrap()).collect();
     assert!(limits[0] <= 60_000 && limits[1] < limits[0], "{limits:?}");
 }

@@ -6,7 +6,10 @@
 mod commands;
 mod connection;
 mod fake;
+mod lead;
 mod logs;
+mod peer;
 mod run;
 mod start;
 mod tally;
+mod worker;

@@ -84,6 +84,9 @@ pub struct ReadResult {
     /// Block until it has ended (the lead only).
     #[serde(default)]
     pub wait: bool,
+    /// For a `wait` of a worker that may be parked in it: its next process makes the call again under this id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// Milliseconds after which a `wait` answers with the state as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,

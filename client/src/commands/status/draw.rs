@@ -114,7 +114,9 @@ impl Paint {
     fn state(&self, worker: &WorkerStatus) -> String {
         match (&worker.outcome, worker.state) {
             (Some(Outcome::Completed | Outcome::WrappedUp), _) => self.painted("completed", Colour::Green),
-            (Some(outcome @ (Outcome::Failed(_) | Outcome::Aborted { .. })), _) => self.painted(&escape_line(&outcome.to_string()), Colour::Red),
+            (Some(outcome @ (Outcome::Failed(_) | Outcome::Aborted { .. })), _) => {
+                self.painted(&escape_line(&outcome.to_string()), Colour::Red)
+            }
             (Some(Outcome::Stopped), _) => self.painted("stopped", Colour::Dim),
             (None, WorkerState::Running | WorkerState::Starting | WorkerState::Waking) => {
                 self.painted(state_text(worker.state), Colour::Green)
