@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use roost_proto::message::daemon::{DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply};
-use roost_proto::message::deliver::{Inbox, InboxReply};
+use roost_proto::message::deliver::{Ack, AckReply, Inbox, InboxReply};
 use roost_proto::message::events::{EventsReply, ReadEvents};
 use roost_proto::message::launch::{Launch, Receipt};
 use roost_proto::message::park::{CONTEXT_BYTES_MAX, Park, ParkReply};
@@ -151,6 +151,11 @@ impl Connection {
     /// Reads what the caller is owed, and takes nothing of it in.
     pub fn inbox(&mut self) -> Result<InboxReply, Error> {
         self.call_with(Policy::BRIEF, || Inbox {})
+    }
+
+    /// Takes items in; only the holder of the lease may. After a break the second try finds gone what the first has taken in.
+    pub fn ack(&mut self, request: &Ack) -> Result<AckReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
     }
 
     /// One page of what a tree has used.

@@ -60,6 +60,13 @@ impl Inbox {
         Self { seen, ..Self::default() }
     }
 
+    /// From now on it drops this, too.
+    pub fn remember(&mut self, seen: Seen) {
+        self.seen.executions.extend(seen.executions);
+        self.seen.messages.extend(seen.messages);
+        self.seen.undelivered.extend(seen.undelivered);
+    }
+
     /// For how long completions are held back from now on.
     pub fn set_hold(&mut self, hold: Duration) {
         self.hold = hold;

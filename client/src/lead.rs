@@ -62,14 +62,14 @@ impl Lead {
     pub fn open(config: Config, settings: Settings, key: Option<String>) -> Result<Self, Error> {
         let mut connection = Connection::dial(config.without_identity())?;
         let tree = connection.open(settings, key, false)?.tree;
-        Self::lead(connection, tree, Seen::default())
+        Self::with_lease(connection, tree, Seen::default())
     }
 
     /// Attaches to an open tree and takes the lease. What an earlier process has taken in and saved is not told again.
     pub fn attach(config: Config, tree: TreeId, seen: Seen) -> Result<Self, Error> {
         let mut connection = Connection::dial(config.without_identity())?;
         connection.attach(&Attach { tree })?;
-        Self::lead(connection, tree, seen)
+        Self::with_lease(connection, tree, seen)
     }
 
     /// Takes the lease of the tree whose root the configuration's identity is (`ROOST_TREE`, `ROOST_TOKEN`).
@@ -86,7 +86,7 @@ impl Lead {
         Ok(Self { voice: Voice::new(connection, Inbox::new(seen), None), tree })
     }
 
-    fn lead(mut connection: Connection, tree: TreeId, seen: Seen) -> Result<Self, Error> {
+    fn with_lease(mut connection: Connection, tree: TreeId, seen: Seen) -> Result<Self, Error> {
         connection.take_role(RoleAsked::Root, Vec::new())?;
         Ok(Self { voice: Voice::new(connection, Inbox::new(seen), None), tree })
     }

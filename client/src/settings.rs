@@ -1,7 +1,8 @@
 //! The settings of a new tree as flags, for `run` and `open` alike.
 
 use clap::{Args, ValueEnum};
-use roost::proto::message::tree::{BlockedWait, InterruptScope, Leftovers, OnParentFailure, Settings};
+use roost::proto::message::session::DeliveryMode;
+use roost::proto::message::tree::{BlockedWait, InterruptScope, Join, Leftovers, OnParentFailure, Settings};
 
 use crate::values;
 
@@ -36,6 +37,35 @@ pub struct SettingsArgs {
     /// Most live workers of a group; may be repeated
     #[arg(long, value_name = "NAME=N", value_parser = values::group_cap)]
     group_cap: Vec<(String, u32)>,
+    /// When ends of children reach a lead that speaks the protocol [default: steer]
+    #[arg(long, value_name = "WHEN")]
+    delivery: Option<Delivery>,
+    /// Whether ends that come close together are announced as one; not for `--delivery steer` [default: async]
+    #[arg(long, value_name = "HOW")]
+    join: Option<Joined>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Delivery {
+    /// Into the turn that is on; an idle lead is woken
+    Steer,
+    /// When the turn has nothing left to do; an idle lead is woken
+    FollowUp,
+    /// With the next turn that something else starts
+    NextTurn,
+    /// Not at all: results are fetched
+    Passive,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Joined {
+    /// Each alone
+    Async,
+    /// Those of two or more launches close to each other together
+    Group,
+    /// As `group`, where it pays
+    Smart,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -85,6 +115,8 @@ impl SettingsArgs {
             ("--interrupt-scope", self.interrupt_scope.is_some()),
             ("--depth", self.depth.is_some()),
             ("--group-cap", !self.group_cap.is_empty()),
+            ("--delivery", self.delivery.is_some()),
+            ("--join", self.join.is_some()),
         ]
         .into_iter()
         .find_map(|(flag, given)| given.then_some(flag))
@@ -116,6 +148,17 @@ impl SettingsArgs {
                 Scope::None => InterruptScope::None,
             }),
             group_caps: self.group_cap.iter().cloned().collect(),
+            delivery: self.delivery.map_or(default.delivery, |when| match when {
+                Delivery::Steer => DeliveryMode::Steer,
+                Delivery::FollowUp => DeliveryMode::FollowUp,
+                Delivery::NextTurn => DeliveryMode::NextTurn,
+                Delivery::Passive => DeliveryMode::Passive,
+            }),
+            join: self.join.map_or(default.join, |how| match how {
+                Joined::Async => Join::Async,
+                Joined::Group => Join::Group,
+                Joined::Smart => Join::Smart,
+            }),
         }
     }
 }

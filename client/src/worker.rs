@@ -93,11 +93,11 @@ impl Worker {
     /// Speaks for the worker that the environment names, and can be parked and steered.
     pub fn connect() -> Result<Self, Error> {
         let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(Error::io("cannot watch standard input"))?;
-        Self::connect_with(Config::from_env()?, vec![Capability::Park, Capability::Steer], Seen::default(), Some(stdin))
+        Self::connect_with(Config::from_env()?, vec![Capability::Park, Capability::Steer], Some(stdin))
     }
 
-    /// The same with everything said: what it can do, what processes before it have taken in, and whose end means `Closing`.
-    pub fn connect_with(config: Config, can: Vec<Capability>, seen: Seen, stdin: Option<OwnedFd>) -> Result<Self, Error> {
+    /// The same with everything said: what it can do, and whose end means `Closing`.
+    pub fn connect_with(config: Config, can: Vec<Capability>, stdin: Option<OwnedFd>) -> Result<Self, Error> {
         if config.identity.as_ref().is_none_or(|identity| identity.worker.is_none()) {
             let message = "it is not set: only a process that Roost has started as a worker speaks for one".into();
             return Err(Error::Environment { variable: "ROOST_WORKER", message });
@@ -108,7 +108,7 @@ impl Worker {
             .and_then(|welcome| welcome.worker.clone())
             .ok_or_else(|| Error::Protocol { method: "hello", message: "the welcome does not say which worker this is".into() })?;
         let continues = me.continues.clone();
-        Ok(Self { voice: Voice::new(connection, Inbox::new(seen), stdin), me, continues })
+        Ok(Self { voice: Voice::new(connection, Inbox::default(), stdin), me, continues })
     }
 
     /// Its name, its execution, and whether it goes on from a saved context.
@@ -139,9 +139,14 @@ impl Worker {
         self.continues.as_deref()
     }
 
-    /// What was taken in so far, to be saved with the context and given to [`Worker::connect_with`] by the next process.
+    /// What was taken in so far, to be saved with the context and given to [`Worker::remember`] by the next process.
     pub fn seen(&self) -> &Seen {
         self.voice.inbox.seen()
+    }
+
+    /// Drops what processes before this one have taken in, as their saved context says. To be called before the first event.
+    pub fn remember(&mut self, seen: Seen) {
+        self.voice.inbox.remember(seen);
     }
 
     /// For calls that have nothing to do with being a worker.

@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::id::ExecutionId;
+
 /// The most bytes of a socket path: `sun_path` is 108 bytes with its NUL.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
@@ -114,6 +116,11 @@ impl Paths {
     /// The lock under which clients start a daemon, one at a time.
     pub fn start_lock(&self) -> PathBuf {
         self.state_dir.join("start.lock")
+    }
+
+    /// What went into an execution and came out of it, as JSON lines.
+    pub fn transcript(&self, execution: ExecutionId) -> PathBuf {
+        self.state_dir.join("transcripts").join(format!("{execution}.jsonl"))
     }
 
     /// Where an on-demand daemon writes its log.

@@ -3,6 +3,7 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+mod agent;
 mod commands;
 mod connection;
 mod fake;
@@ -12,4 +13,5 @@ mod peer;
 mod run;
 mod start;
 mod tally;
+mod words;
 mod worker;

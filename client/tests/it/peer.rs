@@ -61,7 +61,8 @@ impl Peer {
     pub fn welcome(&self, more: Value) -> (Talk, Value) {
         let mut talk = self.accept();
         let hello = talk.call("hello");
-        let mut welcome = json!({"protocol": 1, "daemon": "peer", "role": hello.params["role"], "hold_ms": 0, "delivery": "steer"});
+        let role = hello.params.get("role").cloned().unwrap_or_else(|| json!("root"));
+        let mut welcome = json!({"protocol": 1, "daemon": "peer", "role": role, "hold_ms": 0, "delivery": "steer"});
         welcome.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let said = hello.params.clone();
         talk.reply(&hello, welcome);

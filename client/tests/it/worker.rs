@@ -22,7 +22,7 @@ fn play(daemon: impl FnOnce(&Peer) + Send + 'static, client: impl FnOnce(Worker)
     let peer = Peer::new(dir.path());
     let config = peer.worker_config();
     let played = thread::spawn(move || daemon(&peer));
-    client(Worker::connect_with(config, vec![Capability::Park, Capability::Steer], Seen::default(), None).unwrap());
+    client(Worker::connect_with(config, vec![Capability::Park, Capability::Steer], None).unwrap());
     played.join().unwrap();
 }
 
@@ -183,7 +183,8 @@ fn what_a_process_before_has_taken_in_is_acknowledged_and_not_told() {
         talk.end();
     });
     let seen: Seen = serde_json::from_value(json!({"executions": ["x9"]})).unwrap();
-    let mut worker = Worker::connect_with(config, vec![Capability::Park], seen, None).unwrap();
+    let mut worker = Worker::connect_with(config, vec![Capability::Park], None).unwrap();
+    worker.remember(seen);
     assert_eq!(numbers(&items(worker.next(None).unwrap()).items), [5]);
     drop(worker);
     played.join().unwrap();
@@ -345,7 +346,7 @@ fn the_end_of_standard_input_ends_every_wait() {
         drop(write);
         talk.end();
     });
-    let mut worker = Worker::connect_with(config, vec![Capability::Park], Seen::default(), Some(OwnedFd::from(read))).unwrap();
+    let mut worker = Worker::connect_with(config, vec![Capability::Park], Some(OwnedFd::from(read))).unwrap();
     assert_eq!(worker.wait(&Wait::default()).unwrap(), Waited::Closing);
     assert_eq!(worker.next(None).unwrap(), Some(WorkerEvent::Closing));
     drop(worker);
@@ -362,7 +363,7 @@ fn a_second_voice_and_a_process_that_is_no_worker_are_told_so() {
         let hello = talk.call("hello");
         talk.refuse(&hello, "already_connected");
     });
-    let connect = |config| Worker::connect_with(config, Vec::new(), Seen::default(), None).err().unwrap();
+    let connect = |config| Worker::connect_with(config, Vec::new(), None).err().unwrap();
     assert_eq!(connect(worker).refusal(), Some(ErrorKind::AlreadyConnected));
     let error = connect(root);
     assert!(error.kind() == "environment" && error.to_string().contains("ROOST_WORKER"), "{error}");

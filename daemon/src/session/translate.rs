@@ -180,6 +180,7 @@ pub fn settings_out(settings: event::Settings) -> Settings {
             event::InterruptScope::None => InterruptScope::None,
         },
         group_caps: settings.group_caps.into_iter().collect(),
+        ..Settings::default()
     }
 }
 
@@ -318,6 +319,7 @@ mod tests {
             stop_grace_ms: 3,
             depth_max: 4,
             group_caps: [("b".to_owned(), 1), ("a".to_owned(), 2)].into(),
+            ..Settings::default()
         };
         for settings in [odd, Settings::default()] {
             let kept = settings_in(settings.clone());

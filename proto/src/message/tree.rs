@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Token, TreeId};
+use crate::message::session::DeliveryMode;
 
 /// Opens a tree, or attaches to the open one of the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +65,10 @@ pub struct Settings {
     pub interrupt_scope: InterruptScope,
     /// Most live workers per group, for groups that are named here.
     pub group_caps: BTreeMap<String, u32>,
+    /// How completions reach a lead's model.
+    pub delivery: DeliveryMode,
+    /// Whether completions that come close together are announced as one.
+    pub join: Join,
 }
 
 impl Default for Settings {
@@ -78,8 +83,24 @@ impl Default for Settings {
             depth_max: 4_096,
             interrupt_scope: InterruptScope::All,
             group_caps: BTreeMap::new(),
+            delivery: DeliveryMode::default(),
+            join: Join::default(),
         }
     }
+}
+
+/// Whether completions are announced one by one. It changes their delivery and nothing else; in the mode `steer` all are announced
+/// alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// Each alone.
+    #[default]
+    Async,
+    /// Those of two or more launches within 100 ms together.
+    Group,
+    /// As `group`, where it pays.
+    Smart,
 }
 
 /// A plain command cannot be parked under its feet: what its blocked wait does when others need its slot.
