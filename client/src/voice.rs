@@ -115,7 +115,12 @@ impl Voice {
     /// Says that these have entered the caller's input; returns the ones that have, in their order. The others were read by
     /// another way.
     pub(crate) fn accept(&mut self, items: Vec<Item>) -> Result<Vec<Item>, Error> {
+        // On a connection that is known to be there: a second try must mean that the first may have arrived.
+        self.listen(Some(Instant::now()))?;
         self.sort()?;
+        while self.connection.descriptor().is_none() {
+            self.listen(None)?;
+        }
         let owed = self.inbox.still_owed(&items);
         if owed.is_empty() {
             return Ok(Vec::new());

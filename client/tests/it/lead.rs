@@ -88,6 +88,26 @@ fn b15_a_completion_is_taken_in_once_over_three_reconnects_and_a_lost_answer() {
 }
 
 #[test]
+fn what_was_read_elsewhere_while_the_broker_was_away_is_not_taken_in() {
+    let (tell_gone, gone) = std::sync::mpsc::channel();
+    play(
+        move |peer| {
+            peer.welcome_root().deliver(json!([completion(1, 1), completion(2, 2)]));
+            tell_gone.send(()).unwrap();
+            let mut talk = peer.welcome_root();
+            talk.deliver(json!([completion(1, 1)]));
+            assert_eq!(talk.answer("ack", json!({"accepted": [1], "gone": [2]})), json!({"items": [1, 2]}));
+            talk.end();
+        },
+        |mut lead| {
+            let both = items(lead.next(None).unwrap());
+            gone.recv().unwrap();
+            assert_eq!(numbers(&lead.accept(both).unwrap()), [1]);
+        },
+    );
+}
+
+#[test]
 fn who_has_lost_the_lease_neither_accepts_nor_takes_it_back_by_reconnecting() {
     play(
         |peer| {
