@@ -90,9 +90,13 @@ fn b15_a_completion_is_taken_in_once_over_three_reconnects_and_a_lost_answer() {
 #[test]
 fn what_was_read_elsewhere_while_the_broker_was_away_is_not_taken_in() {
     let (tell_gone, gone) = std::sync::mpsc::channel();
+    let (tell_handed, handed) = std::sync::mpsc::channel();
     play(
         move |peer| {
-            peer.welcome_root().deliver(json!([completion(1, 1), completion(2, 2)]));
+            let mut talk = peer.welcome_root();
+            talk.deliver(json!([completion(1, 1), completion(2, 2)]));
+            handed.recv().unwrap();
+            drop(talk);
             tell_gone.send(()).unwrap();
             let mut talk = peer.welcome_root();
             talk.deliver(json!([completion(1, 1)]));
@@ -101,6 +105,7 @@ fn what_was_read_elsewhere_while_the_broker_was_away_is_not_taken_in() {
         },
         |mut lead| {
             let both = items(lead.next(None).unwrap());
+            tell_handed.send(()).unwrap();
             gone.recv().unwrap();
             assert_eq!(numbers(&lead.accept(both).unwrap()), [1]);
         },

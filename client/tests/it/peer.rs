@@ -35,12 +35,12 @@ impl Peer {
         Self { listener: UnixListener::bind(&socket).unwrap(), socket }
     }
 
-    /// As a worker of the tree t1.
+    /// As a worker of the tree t1; unlike a real one it gives up when the test has.
     pub fn worker_config(&self) -> roost::Config {
         let identity = json!({"tree": "t1", "worker": "w1", "token": fake::TOKEN, "epoch": 1});
         roost::Config {
             identity: Some(serde_json::from_value(identity).unwrap()),
-            start: roost::Start::Await,
+            start: roost::Start::Never,
             ..fake::config(&self.socket)
         }
     }
