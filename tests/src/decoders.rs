@@ -12,7 +12,7 @@ use roost_proto::id::{Epoch, TreeId, WorkerId};
 use roost_proto::link::{Decoder, ToBroker, ToSupervisor, encode};
 use roost_proto::rpc::{Answer, ErrorObject, Version};
 use roostd::journal::{Journal, OpenError};
-use roostd::session::line;
+use roostd::session::{Standing, line};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -43,7 +43,7 @@ pub fn rpc(line: &[u8]) {
     };
     let worker = Caller::Worker { worker: WorkerId(3), epoch: Epoch(2) };
     for caller in [None, Some(Caller::Operator), Some(Caller::Root(TreeId(1))), Some(worker)] {
-        if let Err(error) = line::understand(CallId(1), caller, &call.method, call.params.as_deref(), || vec![7]) {
+        if let Err(error) = line::understand(CallId(1), caller.map(Standing::of), &call.method, call.params.as_deref(), || vec![7]) {
             refusal(&error);
         }
     }
