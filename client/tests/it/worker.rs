@@ -204,9 +204,9 @@ fn a_request_to_park_is_answered_either_way_and_items_come_before_it() {
             let report = talk.call("report");
             talk.reply(&report, json!({}));
             talk.accept_all();
-            assert_eq!(talk.answer("park_ready", json!({"parked": false})), json!({"context": {"bytes": "c"}}));
+            assert_eq!(talk.answer("park_ready", json!({"parked": false}))["context"], json!({"bytes": "c"}));
             park(&mut talk);
-            assert_eq!(talk.answer("park_ready", json!({"parked": true})), json!({}));
+            assert_eq!(talk.answer("park_ready", json!({"parked": true})).get("context"), None);
             talk.end();
         },
         |mut worker| {
