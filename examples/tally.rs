@@ -12,13 +12,13 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use roost::plain::{self, Woken};
 use roost::proto::bytes::Bytes;
 use roost::proto::message::deliver::ItemKind;
 use roost::proto::message::launch::{Allowance, Launch, Task};
 use roost::proto::message::result::WorkerResult;
 use roost::proto::outcome::Outcome;
 use roost::proto::rpc::ErrorKind;
-use roost::worker::{self, Woken};
 use roost::{Config, Connection};
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ fn tally(job: &Job) -> Result<(), Failed> {
     if env::var_os("ROOST_WORKER").is_none_or(|worker| worker.is_empty()) {
         return under_roost(job);
     }
-    match worker::woken()? {
+    match plain::woken()? {
         None => begin(job),
         Some(woken) => go_on(job, woken),
     }
@@ -184,7 +184,7 @@ fn launch_and_park(connection: &mut Connection, mut saved: Saved) -> Result<(), 
         saved.launched += batch;
         saved.outstanding += batch as u64;
     }
-    match worker::park(connection, &serde_json::to_vec(&saved)?)? {}
+    match plain::park(connection, &serde_json::to_vec(&saved)?)? {}
 }
 
 fn child(own: &OsStr, directory: &Bytes, below: u64) -> Task {

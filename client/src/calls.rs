@@ -4,13 +4,18 @@ use std::time::{Duration, Instant};
 
 use roost_proto::limits::CONTEXT_BYTES_MAX;
 use roost_proto::message::daemon::{DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply};
+use roost_proto::message::deliver::{Ack, AckReply, Inbox, InboxReply};
+use roost_proto::message::events::{EventsReply, ReadEvents};
 use roost_proto::message::launch::{Launch, Receipt};
 use roost_proto::message::park::{Park, ParkReply};
-use roost_proto::message::result::{ReadResult, ResultReply, Wait, WaitReply};
+use roost_proto::message::result::{ReadResult, ResultReply, Told, Wait, WaitReply};
 use roost_proto::message::session::Identity;
 use roost_proto::message::status::{Status, StatusReply};
 use roost_proto::message::stop::{Interrupt, InterruptReply, Stop, StopReply};
 use roost_proto::message::tree::{Attach, Cap, CapReply, Close, Closed, Open, Opened, Pause, PauseReply, Progress, Settings, Watch};
+use roost_proto::message::usage::{ReadUsage, UsageReply};
+use roost_proto::message::words::{Message, MessageReply, TellLead, TellLeadReply};
+use roost_proto::message::worker::{ParkDecline, ParkDeclineReply, ParkReady, ParkReadyReply, Report, ReportReply, Settle, SettleReply};
 use roost_proto::rpc::ErrorKind;
 
 use crate::connection::Connection;
@@ -44,6 +49,11 @@ impl Connection {
     pub fn wait(&mut self, request: &Wait) -> Result<WaitReply, Error> {
         let left = left_of(request.timeout_ms);
         self.call_with(Policy::WAITS, || Wait { timeout_ms: left(), ..request.clone() })
+    }
+
+    /// Says that the ends of a `wait` with `tell_later` are known now.
+    pub fn told(&mut self, request: &Told) -> Result<(), Error> {
+        self.call_with(Policy::BRIEF, || request.clone()).map(drop)
     }
 
     /// Reads a result; with `wait` it blocks until there is one.
@@ -132,6 +142,68 @@ impl Connection {
         }
     }
 
+    /// Sends words to a direct child; one that has ended and was saved is resumed by them.
+    pub fn message(&mut self, request: &Message) -> Result<MessageReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// Sends words to the caller's lead.
+    pub fn tell_lead(&mut self, request: &TellLead) -> Result<TellLeadReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// Reads what the caller is owed, and takes nothing of it in.
+    pub fn inbox(&mut self) -> Result<InboxReply, Error> {
+        self.call_with(Policy::BRIEF, || Inbox {})
+    }
+
+    /// Takes items in; only the holder of the lease may. After a break the second try finds gone what the first has taken in.
+    pub fn ack(&mut self, request: &Ack) -> Result<AckReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// One page of what a tree has used.
+    pub fn usage(&mut self, request: &ReadUsage) -> Result<UsageReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// What a tree has used, all pages of it.
+    pub fn usage_all(&mut self, request: &ReadUsage) -> Result<UsageReply, Error> {
+        let mut whole = self.usage(request)?;
+        while let Some(after) = whole.next.take() {
+            let page = self.usage(&ReadUsage { after: Some(after), ..request.clone() })?;
+            whole.totals = page.totals;
+            whole.workers.extend(page.workers);
+            whole.next = page.next.filter(|next| *next != after);
+        }
+        Ok(whole)
+    }
+
+    /// Events of a tree, as many as fit; [`crate::EventReader`] reads on and follows.
+    pub fn events(&mut self, request: &ReadEvents) -> Result<EventsReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// Says how a worker's work stands.
+    pub(crate) fn report(&mut self, request: &Report) -> Result<ReportReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// Ends a worker's turn.
+    pub(crate) fn settle(&mut self, request: &Settle) -> Result<SettleReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// Answers a request to park with a saved context.
+    pub(crate) fn park_ready(&mut self, request: &ParkReady) -> Result<ParkReadyReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
+    /// Answers a request to park with no.
+    pub(crate) fn park_decline(&mut self, request: &ParkDecline) -> Result<ParkDeclineReply, Error> {
+        self.call_with(Policy::BRIEF, || request.clone())
+    }
+
     /// How the daemon is.
     pub fn daemon_status(&mut self) -> Result<DaemonStatusReply, Error> {
         self.call_with(Policy::BRIEF, || DaemonStatus {})
@@ -153,7 +225,7 @@ impl Connection {
 }
 
 /// What is left of a time limit at each try: a broken connection must not make it longer.
-fn left_of(timeout_ms: Option<u64>) -> impl Fn() -> Option<u64> {
+pub(crate) fn left_of(timeout_ms: Option<u64>) -> impl Fn() -> Option<u64> {
     let since = Instant::now();
     move || {
         let left = Duration::from_millis(timeout_ms?).saturating_sub(since.elapsed());

@@ -1,6 +1,7 @@
 //! The command line: global options and the list of verbs. What a verb takes is in its own file.
 
 use std::ffi::OsString;
+use std::str::FromStr;
 
 use clap::builder::{FalseyValueParser, OsStringValueParser};
 use clap::error::ErrorKind;
@@ -30,8 +31,8 @@ pub struct Cli {
     #[arg(long, global = true, env = "ROOST_STATE_DIR", value_name = "DIR", value_parser = OsStringValueParser::new())]
     state_dir: Option<OsString>,
     /// Act in this open tree, as its root
-    #[arg(long, global = true, value_name = "ID")]
-    tree: Option<TreeId>,
+    #[arg(long, global = true, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    tree: Option<TreeWord>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -42,6 +43,20 @@ pub struct Cli {
     verb: Verb,
 }
 
+/// What stands after `--tree`. Without an id it is a wish of `roost usage`, and an error of everything else.
+#[derive(Debug, Clone, Copy)]
+enum TreeWord {
+    Drawn,
+    Id(TreeId),
+}
+
+impl FromStr for TreeWord {
+    type Err = <TreeId as FromStr>::Err;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() { Ok(Self::Drawn) } else { text.parse().map(Self::Id) }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Verb {
     Run(commands::run::RunArgs),
@@ -49,9 +64,14 @@ enum Verb {
     Spawn(commands::spawn::SpawnArgs),
     Wait(commands::wait::WaitArgs),
     Result(commands::result::ResultArgs),
+    Message(commands::message::MessageArgs),
+    TellLead(commands::tell_lead::TellLeadArgs),
+    Inbox(commands::inbox::InboxArgs),
     Park(commands::park::ParkArgs),
     Status(commands::status::StatusArgs),
     Logs(commands::logs::LogsArgs),
+    Usage(commands::usage::UsageArgs),
+    Events(commands::events::EventsArgs),
     Stop(commands::stop::StopArgs),
     Interrupt(commands::interrupt::InterruptArgs),
     Cap(commands::cap::CapArgs),
@@ -85,16 +105,29 @@ pub fn run(arguments: Vec<OsString>) -> Exit {
 impl Cli {
     fn verb(self, out: &mut Out) -> Result<Exit, Failure> {
         let places = Places { socket: self.socket, state_dir: self.state_dir };
-        let setup = Setup { places, tree: self.tree, no_start: self.no_start };
+        let (tree, drawn) = match self.tree {
+            Some(TreeWord::Id(tree)) => (Some(tree), false),
+            Some(TreeWord::Drawn) if !matches!(self.verb, Verb::Usage(_)) => {
+                return Err(Failure::usage("--tree needs the ID of a tree", Some("`roost status` outside of a tree lists them")));
+            }
+            Some(TreeWord::Drawn) => (None, true),
+            None => (None, false),
+        };
+        let setup = Setup { places, tree, no_start: self.no_start };
         match self.verb {
             Verb::Run(args) => args.run(&setup, out),
             Verb::Open(args) => args.run(&setup, out),
             Verb::Spawn(args) => args.run(&setup, out),
             Verb::Wait(args) => args.run(&setup, out),
             Verb::Result(args) => args.run(&setup, out),
+            Verb::Message(args) => args.run(&setup, out),
+            Verb::TellLead(args) => args.run(&setup, out),
+            Verb::Inbox(args) => args.run(&setup, out),
             Verb::Park(args) => args.run(&setup),
             Verb::Status(args) => args.run(&setup, out),
             Verb::Logs(args) => args.run(&setup, out),
+            Verb::Usage(args) => args.run(&setup, drawn, out),
+            Verb::Events(args) => args.run(&setup, out),
             Verb::Stop(args) => args.run(&setup, out),
             Verb::Interrupt(args) => args.run(&setup, out),
             Verb::Cap(args) => args.run(&setup, out),

@@ -1,7 +1,11 @@
 //! A connection that survives the broker: dial, hello, call; after a break it comes back and sends what was not answered again.
 //!
-//! It knows no method but `hello`; what may be sent twice and for how long is the method's policy.
+//! It knows no method but `hello`; what may be sent twice and for how long is the method's policy. What a connection with a role is
+//! told beside its answers is in `connection/role.rs`.
 
+mod role;
+
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -24,6 +28,12 @@ pub struct Connection {
     link: Option<Link>,
     welcome: Option<Welcome>,
     last_id: u64,
+    role: Option<role::Role>,
+    /// Whether notifications that come while a call waits for its answer are kept: with a role, and for followers.
+    keeps_pushed: bool,
+    pushed: VecDeque<Answer>,
+    /// How often a daemon has welcomed us.
+    greetings: u64,
 }
 
 /// Why one try of a call did not bring its reply.
@@ -43,10 +53,15 @@ impl From<Error> for Attempt {
 impl Connection {
     /// Connects and says hello. Starts the daemon or waits for it, as the configuration says.
     pub fn dial(config: Config) -> Result<Self, Error> {
-        let mut connection = Self { config, link: None, welcome: None, last_id: 0 };
+        let mut connection = Self::new(config);
         let mut outage = Outage::new(connection.patience(Patience::Brief));
         connection.connect(&mut outage, connection.config.start == Start::Await)?;
         Ok(connection)
+    }
+
+    fn new(config: Config) -> Self {
+        let pushed = VecDeque::new();
+        Self { config, link: None, welcome: None, last_id: 0, role: None, keeps_pushed: false, pushed, greetings: 0 }
     }
 
     /// How it was reached, and as whom it speaks now.
@@ -89,10 +104,10 @@ impl Connection {
     /// The next notification with its parameters, or `None` when nothing whole has arrived. Blocks when `block` says so.
     /// A broken connection is an error here: who listens must ask anew.
     pub(crate) fn notification(&mut self, block: bool) -> io::Result<Option<Answer>> {
-        let Some(link) = &mut self.link else { return Err(io::ErrorKind::NotConnected.into()) };
-        if let Some(answer) = link.buffered()? {
+        if let Some(answer) = self.take_pushed()? {
             return Ok(Some(answer));
         }
+        let Some(link) = &mut self.link else { return Err(io::ErrorKind::NotConnected.into()) };
         if block { link.receive(None).map(Some) } else { Ok(None) }
     }
 
@@ -133,8 +148,9 @@ impl Connection {
         link.send(line).map_err(|error| self.broken::<R>(error, patience))?;
         loop {
             let answer = link.receive(deadline).map_err(|error| self.broken::<R>(error, patience))?;
-            // Notifications, and answers to calls that were given up, are passed over.
+            // Unless they are kept, notifications, and answers to calls that were given up, are passed over.
             if answer.method.is_some() || answer.id.is_some_and(|other| other != id) {
+                self.set_aside(answer);
                 continue;
             }
             if let (None, Some(error)) = (answer.id, &answer.error)
@@ -186,17 +202,19 @@ impl Connection {
 
     fn greet(&mut self) -> Result<(), Attempt> {
         let mut link = start::reach(&self.config)?;
+        self.forget_pushed();
         let hello = Hello {
             protocol_min: PROTOCOL_VERSION,
             protocol_max: PROTOCOL_VERSION,
             client: self.config.client.clone(),
             identity: self.config.identity.clone(),
-            role: None,
-            capabilities: Vec::new(),
+            role: self.role.as_ref().map(|role| role.asked),
+            capabilities: self.role.as_ref().map(|role| role.capabilities.clone()).unwrap_or_default(),
         };
         let patience = self.patience(Patience::Brief);
         self.welcome = Some(self.exchange(&mut link, &hello, patience)?);
         self.link = Some(link);
+        self.greetings += 1;
         Ok(())
     }
 
@@ -222,7 +240,7 @@ fn line<R: Request>(id: u64, request: &R) -> Result<Vec<u8>, Error> {
     Ok(line)
 }
 
-fn reply<R: Request>(answer: Answer) -> Result<R::Reply, Error> {
+pub(crate) fn reply<R: Request>(answer: Answer) -> Result<R::Reply, Error> {
     if let Some(error) = answer.error {
         return Err(Error::Refused(error));
     }

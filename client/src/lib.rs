@@ -22,25 +22,36 @@
 //! ```
 //!
 //! Everything blocks; there is no async runtime in here. A program that runs as a plain command of a tree finds what it needs
-//! in [`worker`].
+//! in [`plain`]; one that speaks the worker protocol is a [`Worker`], and a root that is told of its children is a [`Lead`].
 
 mod answer;
 mod calls;
 mod config;
 mod connection;
 mod error;
+mod follow;
+mod inbox;
+mod lead;
 mod link;
+mod meter;
 mod owner;
+pub mod plain;
 mod policy;
 mod start;
 mod submit;
+mod voice;
 mod watch;
-pub mod worker;
+mod worker;
 
 pub use answer::{AnswerBytes, open_answer};
 pub use config::{Config, Places, Start};
 pub use connection::Connection;
 pub use error::{Error, kind_text};
+pub use follow::EventReader;
+pub use inbox::{Inbox, Items, Seen};
+pub use lead::{Lead, LeadEvent};
+pub use meter::{UsageMeter, cached_apart, cached_within, nano_dollars};
 pub use roost_proto as proto;
 pub use submit::{request_id, submitter, task};
 pub use watch::Watcher;
+pub use worker::{Turn, Waited, Worker, WorkerEvent};

@@ -61,7 +61,8 @@ impl Link {
         line.map(|line| serde_json::from_slice(line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))).transpose()
     }
 
-    fn fill(&mut self) -> io::Result<()> {
+    /// Takes in what has arrived; blocks when nothing has.
+    pub(crate) fn fill(&mut self) -> io::Result<()> {
         let mut buffer = [0; 64 << 10];
         match self.stream.read(&mut buffer) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),

@@ -1,7 +1,8 @@
 //! The settings of a new tree as flags, for `run` and `open` alike.
 
 use clap::{Args, ValueEnum};
-use roost::proto::message::tree::{BlockedWait, InterruptScope, Leftovers, OnParentFailure, Settings};
+use roost::proto::message::session::DeliveryMode;
+use roost::proto::message::tree::{BlockedWait, InterruptScope, Join, Leftovers, OnParentFailure, Settings};
 
 use crate::values;
 use timing::Change;
@@ -44,6 +45,35 @@ pub struct SettingsArgs {
     /// hold=200ms, join_window=100ms, join_hold=30s, join_straggler=15s; 0 = off
     #[arg(long, value_name = "KEY=VALUE", value_parser = timing::change)]
     set: Vec<Change>,
+    /// When ends of children reach a lead that speaks the protocol [default: steer]
+    #[arg(long, value_name = "WHEN")]
+    delivery: Option<Delivery>,
+    /// Whether ends that come close together are announced as one; not for `--delivery steer` [default: async]
+    #[arg(long, value_name = "HOW")]
+    join: Option<Joined>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Delivery {
+    /// Into the turn that is on; an idle lead is woken
+    Steer,
+    /// When the turn has nothing left to do; an idle lead is woken
+    FollowUp,
+    /// With the next turn that something else starts
+    NextTurn,
+    /// Not at all: results are fetched
+    Passive,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Joined {
+    /// Each alone
+    Async,
+    /// Those of two or more launches close to each other together
+    Group,
+    /// As `group`, where it pays
+    Smart,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -94,6 +124,8 @@ impl SettingsArgs {
             ("--depth", self.depth.is_some()),
             ("--group-cap", !self.group_cap.is_empty()),
             ("--set", !self.set.is_empty()),
+            ("--delivery", self.delivery.is_some()),
+            ("--join", self.join.is_some()),
         ]
         .into_iter()
         .find_map(|(flag, given)| given.then_some(flag))
@@ -125,8 +157,18 @@ impl SettingsArgs {
                 Scope::None => InterruptScope::None,
             }),
             group_caps: self.group_cap.iter().cloned().collect(),
+            delivery: self.delivery.map_or(default.delivery, |when| match when {
+                Delivery::Steer => DeliveryMode::Steer,
+                Delivery::FollowUp => DeliveryMode::FollowUp,
+                Delivery::NextTurn => DeliveryMode::NextTurn,
+                Delivery::Passive => DeliveryMode::Passive,
+            }),
+            join: self.join.map_or(default.join, |how| match how {
+                Joined::Async => Join::Async,
+                Joined::Group => Join::Group,
+                Joined::Smart => Join::Smart,
+            }),
             timing: timing::changed(default.timing, &self.set),
-            ..default
         }
     }
 }

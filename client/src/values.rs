@@ -35,6 +35,11 @@ pub fn allowance(text: &str) -> Result<Allowance, String> {
     number.map(Allowance::Exactly).ok_or(format!("write a whole number from 0 to {BUDGET_MAX}, or `rest` for all that is left"))
 }
 
+/// How many descendants: a number.
+pub fn descendants(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|number| *number <= BUDGET_MAX).ok_or(format!("write a whole number from 0 to {BUDGET_MAX}"))
+}
+
 /// `NAME=N`: the cap of a group.
 pub fn group_cap(text: &str) -> Result<(String, u32), String> {
     let (name, number) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or("write NAME=N")?;
@@ -57,6 +62,14 @@ pub fn variable(text: &OsStr) -> Result<(Bytes, Bytes), Failure> {
     Ok((Bytes(bytes[..at].to_vec()), Bytes(bytes[at + 1..].to_vec())))
 }
 
+/// A text of the command line, or of standard input for `-`.
+pub fn text(word: String) -> Result<String, Failure> {
+    if word != "-" {
+        return Ok(word);
+    }
+    String::from_utf8(read_input("-".as_ref())?).map_err(|_| Failure::usage("the text on standard input is not UTF-8", None))
+}
+
 /// All bytes of a file, or of standard input for `-`.
 pub fn read_input(path: &OsStr) -> Result<Vec<u8>, Failure> {
     if path == "-" {
@@ -65,6 +78,12 @@ pub fn read_input(path: &OsStr) -> Result<Vec<u8>, Failure> {
         return read.map(|_| bytes).map_err(|source| Failure::Input { what: "standard input".into(), source });
     }
     std::fs::read(path).map_err(|source| Failure::Input { what: path.display().to_string(), source })
+}
+
+/// Local time, to the millisecond.
+pub fn clock_time(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map(|time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T%.3f").to_string()).unwrap_or_else(|| "?".into())
 }
 
 /// A word of a shell that stands for exactly these bytes.

@@ -6,20 +6,20 @@
 mod commit;
 mod full_disk;
 mod intake;
+mod turn;
 mod verify;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use roost_core::broker::Broker;
-use roost_core::command::{CallId, Caller, Command};
-use roost_core::effect::{Effect, Holder, Spawn};
+use roost_core::command::Command;
+use roost_core::effect::{Holder, Spawn};
 use roost_core::invariants;
 use roost_core::state::IllegalEvent;
 use roost_core::time::Now;
-use roost_proto::id::{Incarnation, TreeId};
+use roost_proto::id::Incarnation;
 use roost_proto::limits::{BATCH_INPUTS_MAX, FAREWELL};
-use roost_proto::message::events::ReadEvents;
 use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
 use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
@@ -27,11 +27,11 @@ use tokio::sync::mpsc;
 use crate::audit::Audit;
 use crate::boot::Booted;
 use crate::clock::Clock;
-use crate::journal::{Batch, CommitError, Journal};
+use crate::journal::{CommitError, Journal};
 use crate::link::{LinkSender, SupervisorGone};
 use crate::outputs::Outputs;
+use crate::session::{ConnectionId, FromSession};
 use crate::shelf::Texts;
-use crate::session::{ConnectionId, FromSession, Outgoing};
 use verify::Verified;
 
 /// Why the loop ended that should not have.
@@ -63,42 +63,8 @@ pub enum End {
     Restart,
 }
 
-/// A connection as the driver sees it.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) outgoing: mpsc::Sender<Outgoing>,
-    pub(crate) root_of: Option<TreeId>,
-    pub(crate) watches: Option<TreeId>,
-    /// The lease that it holds.
-    pub(crate) holds: Option<Holder>,
-    /// The tree whose events it follows, and the number of the next one.
-    pub(crate) follows: Option<(TreeId, u64)>,
-    /// It only reads.
-    pub(crate) observes: bool,
-}
-
-/// What is to be done after the commit, in order.
-#[derive(Debug)]
-pub(crate) enum Due {
-    Effect(Effect),
-    DaemonStatus(CallId),
-    Watch(CallId, Caller),
-    Events(CallId, Caller, ReadEvents),
-    Restart(CallId),
-}
-
-/// What one turn of the loop gathers.
-#[derive(Debug, Default)]
-struct Turn {
-    batch: Batch,
-    due: Vec<Due>,
-    changed: BTreeSet<TreeId>,
-    has_begun: bool,
-    /// The broker as it is on disk, while the disk is nearly full: if this turn does not fit, who looks is answered from it.
-    on_disk: Option<Box<Broker>>,
-    /// The looks of this turn, for the same case.
-    looks: BTreeMap<CallId, Command>,
-}
+use turn::Turn;
+pub(crate) use turn::{Connection, Due};
 
 /// The driver.
 pub struct Driver {

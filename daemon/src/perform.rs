@@ -27,8 +27,8 @@ use tokio::sync::mpsc::error::TrySendError;
 use crate::driver::{Driver, DriverError, Due, End};
 use crate::journal::{LoadError, Loaded, context_of};
 use crate::outputs::bytes_of;
-use crate::shelf::Shelf;
 use crate::session::{Outgoing, connection_of, translate};
+use crate::shelf::Shelf;
 
 /// What the journal handed back for the spawns of a turn, in their order.
 pub(crate) type LoadedSpecs = VecDeque<(WorkerId, Result<Loaded, LoadError>)>;

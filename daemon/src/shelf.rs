@@ -39,7 +39,16 @@ impl Needs {
                 Effect::Reply { reply, .. } => needs.reply(reply),
                 Effect::Deliver(delivery) => delivery.items.iter().for_each(|item| needs.item(item)),
                 Effect::Spawn(spawn) => needs.spawn(spawn),
-                _ => {}
+                Effect::Refuse { .. }
+                | Effect::Signal { .. }
+                | Effect::Withdraw { .. }
+                | Effect::LeaseLost { .. }
+                | Effect::AskPark { .. }
+                | Effect::ForgetText(_)
+                | Effect::Forget { .. }
+                | Effect::Adopt { .. }
+                | Effect::RemoveFiles { .. }
+                | Effect::Leave => {}
             }
         }
         needs
@@ -51,7 +60,25 @@ impl Needs {
             Reply::Result(end) => self.end(end),
             Reply::Receipt { ends, .. } => ends.iter().for_each(|end| self.end(end)),
             Reply::Inbox { items, .. } => items.iter().for_each(|item| self.item(item)),
-            _ => {}
+            Reply::Welcome { .. }
+            | Reply::Opened { .. }
+            | Reply::Ends { .. }
+            | Reply::StillActive { .. }
+            | Reply::Status { .. }
+            | Reply::Counts(_)
+            | Reply::Stopped(_)
+            | Reply::Interrupted { .. }
+            | Reply::Cap(_)
+            | Reply::Paused(_)
+            | Reply::Closed { .. }
+            | Reply::Parked
+            | Reply::Settled(_)
+            | Reply::ParkReady(_)
+            | Reply::Done
+            | Reply::Acked { .. }
+            | Reply::Sent { .. }
+            | Reply::Usage(_)
+            | Reply::Drained { .. } => {}
         }
     }
 
@@ -71,11 +98,13 @@ impl Needs {
 
     fn item(&mut self, item: &Owed) {
         match &item.what {
-            OwedKind::Task(worker) => drop(self.tasks.insert(*worker)),
+            OwedKind::Task(worker) => {
+                self.tasks.insert(*worker);
+            }
             OwedKind::Completion(end) => self.end(end),
-            OwedKind::LeadMessage(message)
-            | OwedKind::ChildMessage { message, .. }
-            | OwedKind::Undelivered { message, .. } => drop(self.texts.insert(message.0)),
+            OwedKind::LeadMessage(message) | OwedKind::ChildMessage { message, .. } | OwedKind::Undelivered { message, .. } => {
+                self.texts.insert(message.0);
+            }
             OwedKind::Notice { text, .. } => self.texts.extend(text.map(|text| text.0)),
         }
     }

@@ -30,7 +30,15 @@ impl Driver {
                     connection.holds = None;
                 }
             }
-            _ => tracing::error!("something was to be told that is told to nobody"),
+            Effect::Reply { .. }
+            | Effect::Refuse { .. }
+            | Effect::Spawn(_)
+            | Effect::Signal { .. }
+            | Effect::ForgetText(_)
+            | Effect::Forget { .. }
+            | Effect::Adopt { .. }
+            | Effect::RemoveFiles { .. }
+            | Effect::Leave => tracing::error!("something was to be told that is told to nobody"),
         }
     }
 
@@ -82,7 +90,9 @@ impl Driver {
         let text = |number: u64| self.texts.texts.get(&number).map_or(0, Vec::len);
         match what {
             OwedKind::Task(worker) => self.texts.tasks.get(worker).map_or(0, String::len),
-            OwedKind::LeadMessage(message) | OwedKind::ChildMessage { message, .. } | OwedKind::Undelivered { message, .. } => text(message.0),
+            OwedKind::LeadMessage(message) | OwedKind::ChildMessage { message, .. } | OwedKind::Undelivered { message, .. } => {
+                text(message.0)
+            }
             OwedKind::Notice { text: of, .. } => of.map_or(0, |of| text(of.0)),
             // An answer is cut to its share of a line.
             OwedKind::Completion(_) => 1_000,
@@ -135,7 +145,8 @@ impl Driver {
         let next = events.last().map_or(read.from.max(1).min(end), |event| event.number + 1);
         self.answer(call, &EventsReply { tree, events, next, end });
         // Who has not read all yet asks again, and follows then.
-        if read.follow && next == end
+        if read.follow
+            && next == end
             && let Some(connection) = self.connections.get_mut(&connection_of(call))
         {
             connection.follows = Some((tree, next));

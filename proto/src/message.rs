@@ -12,6 +12,7 @@ pub mod result;
 pub mod session;
 pub mod status;
 pub mod stop;
+pub mod timing;
 pub mod tree;
 pub mod usage;
 pub mod words;

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::id::ExecutionId;
 /// What the rule looks at. An empty variable counts as unset, as in the XDG specification.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
@@ -112,6 +113,11 @@ impl Paths {
     /// The lock under which clients start a daemon, one at a time.
     pub fn start_lock(&self) -> PathBuf {
         self.state_dir.join("start.lock")
+    }
+
+    /// What went into an execution and came out of it, as JSON lines.
+    pub fn transcript(&self, execution: ExecutionId) -> PathBuf {
+        self.state_dir.join("transcripts").join(format!("{execution}.jsonl"))
     }
 
     /// Where an on-demand daemon writes its log.

@@ -43,8 +43,7 @@ pub fn rpc(line: &[u8]) {
     };
     let worker = Caller::Worker { worker: WorkerId(3), epoch: Epoch(2) };
     for caller in [None, Some(Caller::Operator), Some(Caller::Root(TreeId(1))), Some(worker)] {
-        let caller = caller.map(Standing::of);
-        if let Err(error) = line::understand(CallId(1), caller, &call.method, call.params.as_deref(), || vec![7]) {
+        if let Err(error) = line::understand(CallId(1), caller.map(Standing::of), &call.method, call.params.as_deref(), || vec![7]) {
             refusal(&error);
         }
     }

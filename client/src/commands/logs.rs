@@ -1,5 +1,7 @@
 //! `roost logs`: what a worker has written, all its processes in order; `-f` follows with inotify and progress notifications.
 
+mod transcript;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,6 +10,7 @@ use std::os::fd::OwnedFd;
 
 use clap::Args;
 use roost::proto::message::status::{Status, WorkerState, WorkerStatus};
+use roost::proto::rpc::ErrorKind;
 use roost::{Connection, Error, Watcher};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::inotify;
@@ -19,9 +22,9 @@ use crate::setup::Setup;
 
 /// Print what a worker has written so far
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  roost logs build\n  roost logs build -f --stderr")]
+#[command(after_help = "Examples:\n  roost logs build\n  roost logs build -f --stderr\n  roost logs reviewer --transcript")]
 pub struct LogsArgs {
-    /// Whose
+    /// Whose; for a transcript also the id of an execution (x12)
     #[arg(value_name = "NAME")]
     name: String,
     /// Go on until the worker has ended
@@ -30,12 +33,18 @@ pub struct LogsArgs {
     /// Its standard error instead of its standard output
     #[arg(long)]
     stderr: bool,
+    /// What went into its last execution and came out of it instead
+    #[arg(long, conflicts_with_all = ["follow", "stderr"])]
+    transcript: bool,
+    /// The transcript as it is, JSON lines with all control characters
+    #[arg(long, requires = "transcript")]
+    raw: bool,
 }
 
 impl LogsArgs {
     /// Prints, and follows.
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
-        if out.json {
+        if out.json && !self.transcript {
             return Err(Failure::usage("logs are bytes and no JSON", Some("`roost status NAME --json` names the files")));
         }
         let mut connection = if self.follow { setup.in_tree()? } else { setup.looking()? };
@@ -44,6 +53,10 @@ impl LogsArgs {
             return Err(Failure::no_tree());
         }
         let request = Status { tree, name: Some(self.name.clone()), after: None };
+        if self.transcript {
+            self.transcript(&mut connection, &request, out)?;
+            return Ok(Exit::Ok);
+        }
         if !self.follow {
             let worker = self.look(&mut connection, &request)?;
             let mut log = Log::new(None);
@@ -53,6 +66,17 @@ impl LogsArgs {
         }
         self.follow(connection, &request, out)?;
         Ok(Exit::Ok)
+    }
+
+    fn transcript(&self, connection: &mut Connection, request: &Status, out: &mut Out) -> Result<(), Failure> {
+        let execution = match (self.look(connection, request), self.name.parse()) {
+            (Ok(worker), _) => worker.execution,
+            // No worker has that name: it is an execution.
+            (Err(Failure::Client(error)), Ok(execution)) if error.refusal() == Some(ErrorKind::UnknownWorker) => execution,
+            (Err(failure), _) => return Err(failure),
+        };
+        let path = connection.config().paths.transcript(execution);
+        transcript::print(&path, self.raw || out.json, out)
     }
 
     fn follow(&self, mut connection: Connection, request: &Status, out: &mut Out) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::io::Read;
 use clap::Args;
 use roost::proto::message::result::{ReadResult, ResultReply, WorkerResult};
 use roost::proto::message::status::WorkerState;
-use roost::proto::outcome::Outcome;
+use roost::proto::rpc::ErrorKind;
 
 use crate::commands::status::state_text;
 use crate::exit::Exit;
@@ -17,10 +17,11 @@ use crate::values;
 /// Print what a worker answered
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  roost result build\n  roost result build --wait --timeout 5m\n  roost result build --raw > answer.bin"
+    after_help = "Examples:\n  roost result build\n  roost result build --wait --timeout 5m\n  roost result build --raw > answer.bin\n  \
+    roost result x12"
 )]
 pub struct ResultArgs {
-    /// Whose
+    /// Whose; or the id of an execution (x12), also an earlier one of a worker that was resumed
     #[arg(value_name = "NAME")]
     name: String,
     /// Block until it has ended
@@ -43,7 +44,14 @@ impl ResultArgs {
             return Err(Failure::no_tree());
         }
         let request = ReadResult { name: self.name.clone(), wait: self.wait, timeout_ms: self.timeout, tree, ..ReadResult::default() };
-        match connection.result(&request)? {
+        let reply = match (connection.result(&request), self.name.parse()) {
+            // No worker has that name: it is an execution.
+            (Err(error), Ok(execution)) if error.refusal() == Some(ErrorKind::UnknownWorker) => {
+                connection.result(&ReadResult { name: String::new(), execution: Some(execution), ..request })?
+            }
+            (reply, _) => reply?,
+        };
+        match reply {
             ResultReply::Ended(result) => self.ended(&result, out),
             ResultReply::Active { name, state, timed_out } => active(name, state, timed_out, out),
         }
@@ -67,7 +75,7 @@ impl ResultArgs {
             }
             out.flush()?;
         }
-        if result.end.outcome == Outcome::Completed {
+        if result.end.outcome.is_success() {
             return Ok(Exit::Ok);
         }
         note(&format!("roost: {} {}", escape_line(&result.end.name), escape_line(&result.end.outcome.to_string())));

@@ -1,8 +1,8 @@
 //! `roost wait`: blocks until children have ended, and says how.
 
 use clap::Args;
-use roost::proto::message::result::{Wait, WaitReply};
-use roost::proto::outcome::Outcome;
+use roost::proto::message::result::{Told, Wait, WaitReply};
+use roost::proto::rpc::ErrorKind;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -31,15 +31,23 @@ pub struct WaitArgs {
 impl WaitArgs {
     /// Waits and prints.
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
-        let wait = Wait { request_id: roost::request_id()?, names: self.names, any: self.any, timeout_ms: self.timeout, tell_later: false };
-        let reply = setup.in_tree()?.wait(&wait)?;
+        // Without names the reply is news that is told once: it counts as told when our reader has it, not before.
+        let tell_later = self.names.is_empty();
+        let wait = Wait { request_id: roost::request_id()?, names: self.names, any: self.any, timeout_ms: self.timeout, tell_later };
+        let mut connection = setup.in_tree()?;
+        let reply = connection.wait(&wait)?;
         if out.json {
             out.json(&reply)?;
         } else {
             for end in &reply.ended {
                 out.line(&format!("{} {}", escape_line(&end.name), escape_line(&end.outcome.to_string())))?;
             }
-            out.flush()?;
+        }
+        out.flush()?;
+        if tell_later && !reply.ended.is_empty() {
+            let told = connection.told(&Told { executions: reply.ended.iter().map(|end| end.execution).collect() });
+            // A daemon that does not know this has counted them as told with its answer.
+            told.or_else(|error| if error.refusal() == Some(ErrorKind::UnknownMethod) { Ok(()) } else { Err(error) })?;
         }
         if reply.timed_out {
             note(&format!("roost: the time is over; still pending: {}", escape_line(&reply.pending.join(" "))));
@@ -51,7 +59,7 @@ impl WaitArgs {
 fn exit(reply: &WaitReply) -> Exit {
     if reply.timed_out {
         Exit::TimedOut
-    } else if reply.ended.iter().all(|end| end.outcome == Outcome::Completed) {
+    } else if reply.ended.iter().all(|end| end.outcome.is_success()) {
         Exit::Ok
     } else {
         Exit::NotCompleted

@@ -176,7 +176,7 @@ fn to_a_worker_whatever_becomes_of_the_broker_is_a_pause() {
             });
             let mut connection = Connection::dial(worker(&fake)).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
             connection.launch(&Launch { foreground: false, ..launch() }).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
-            connection.park(&Park { context: "c".into() }).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
+            connection.park(&Park { context: Some("c".into()), context_path: None }).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
             assert_eq!(fake.calls(at).len(), 4, "{at}, {loss}");
         }
     }
@@ -217,7 +217,7 @@ fn a_wait_outlives_a_broker_that_is_slow_to_say_hello() {
     });
     let config = roost::Config { answer_within: Duration::from_millis(500), ..fake.config() };
     let mut root = Connection::dial(config).unwrap();
-    root.wait(&Wait { request_id: "r1".into(), names: vec![], any: false, timeout_ms: None }).unwrap();
+    root.wait(&Wait { request_id: "r1".into(), names: vec![], any: false, timeout_ms: None, tell_later: false }).unwrap();
     assert_eq!((fake.calls("hello").len(), fake.calls("wait").len()), (3, 2));
 }
 

@@ -3,10 +3,15 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+mod agent;
 mod commands;
 mod connection;
 mod fake;
+mod lead;
 mod logs;
+mod peer;
 mod run;
 mod start;
 mod tally;
+mod words;
+mod worker;

@@ -6,13 +6,13 @@ use crate::calls::{Over, Pending, Want};
 use crate::command::CallId;
 use crate::effect::{Effect, Reply};
 use crate::event::{Owner, Sent};
-use roost_proto::limits::BACKLOG_WARN;
 use crate::lifecycle::launch::placed;
 use crate::lifecycle::open::active_workers;
 use crate::lifecycle::wait::{answer_result, consume};
 use crate::rejection::Rejection;
 use crate::state::worker::Worker;
 use crate::step::{Step, end_of};
+use roost_proto::limits::BACKLOG_WARN;
 
 /// Answers a call.
 pub fn answer(step: &mut Step<'_>, call: CallId, pending: Pending) {

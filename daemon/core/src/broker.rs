@@ -142,7 +142,16 @@ impl Broker {
         let closed = self.state.closed.first().filter(|_| self.rules.retention_ms > 0);
         let retention = closed.map(|(closed, _)| *closed + self.rules.retention_ms).filter(|at| *at > after);
         let absent = self.roots.values().filter(|root| root.connections == 0).map(|root| root.since + REATTACH_MS).filter(|at| *at > after);
-        timers.into_iter().chain(early).chain(retention).chain(absent).chain(self.calls.next_deadline()).chain(self.reattach_until).chain(self.holders.next_deadline()).chain(next_group(&self.state)).min()
+        timers
+            .into_iter()
+            .chain(early)
+            .chain(retention)
+            .chain(absent)
+            .chain(self.calls.next_deadline())
+            .chain(self.reattach_until)
+            .chain(self.holders.next_deadline())
+            .chain(next_group(&self.state))
+            .min()
     }
 
     /// One step. An error is a fault of this program: nothing of the step may be written, and the broker must not go on.
@@ -150,7 +159,8 @@ impl Broker {
         let mut step = Step::new(now, &mut self.state);
         let mut calls = std::mem::take(&mut self.calls);
         let since = self.ticked;
-        let mut turn = Turn { step: &mut step, calls: &mut calls, rules: &mut self.rules, roots: &mut self.roots, holders: &mut self.holders };
+        let mut turn =
+            Turn { step: &mut step, calls: &mut calls, rules: &mut self.rules, roots: &mut self.roots, holders: &mut self.holders };
         if matches!(command, Command::Reconcile { .. }) {
             self.reattach_until = Some(now.mono + REATTACH_MS);
         }

@@ -4,6 +4,7 @@
 //! They carry no text of a task, no argument and no environment: those lie beside them in the journal.
 
 mod parts;
+mod settings;
 mod spoken;
 
 use serde::{Deserialize, Serialize};
@@ -17,9 +18,8 @@ use crate::time::{Mono, Now};
 
 pub use spoken::Spoken;
 
-pub use parts::{
-    AcceptedTask, Context, Delivery, Digest, Grant, InterruptScope, JobAccepted, Join, Owner, Place, Runner, Sent, Settings, StopCause, TextId, Timing, TreeOpened,
-};
+pub use parts::{AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Place, Runner, Sent, StopCause, TextId, TreeOpened};
+pub use settings::{Delivery, InterruptScope, Join, Settings, Timing};
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,9 +13,11 @@ pub mod tree;
 pub mod worker;
 
 mod apply;
+mod lead;
 mod spoken;
 mod transitions;
 mod trees;
+mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -123,7 +123,9 @@ impl<'a> Step<'a> {
                     }
                     [Some((*tree, *owner)), None]
                 }
-                Spoken::Acked { tree, owner, .. } | Spoken::Read { tree, owner, .. } | Spoken::GroupReleased { tree, owner, .. } => [Some((*tree, *owner)), None],
+                Spoken::Acked { tree, owner, .. } | Spoken::Read { tree, owner, .. } | Spoken::GroupReleased { tree, owner, .. } => {
+                    [Some((*tree, *owner)), None]
+                }
                 Spoken::Settled { worker, .. } => [own(worker), lead_of(worker)],
                 Spoken::WordsReturned { worker } => [lead_of(worker), None],
                 Spoken::WordsSent { tree, to, .. } => [Some((*tree, *to)), None],
@@ -136,7 +138,30 @@ impl<'a> Step<'a> {
                 | Spoken::ResumeAccepted { .. }
                 | Spoken::AllowanceSet { .. } => [None, None],
             },
-            _ => [None, None],
+            Event::TreeOpened(_)
+            | Event::JobAccepted(_)
+            | Event::SlotTaken { .. }
+            | Event::ProcessStarted { .. }
+            | Event::StartDeferred { .. }
+            | Event::StartRetried { .. }
+            | Event::Blocked { .. }
+            | Event::SlotLent { .. }
+            | Event::WaitOver { .. }
+            | Event::SlotRetaken { .. }
+            | Event::ParkAsked { .. }
+            | Event::ParkCancelled { .. }
+            | Event::Parked { .. }
+            | Event::MainExited { .. }
+            | Event::SlotFreed { .. }
+            | Event::StopAsked { .. }
+            | Event::KillSent { .. }
+            | Event::Reowned { .. }
+            | Event::Finishing { .. }
+            | Event::CapSet { .. }
+            | Event::PauseSet { .. }
+            | Event::Interrupted { .. }
+            | Event::TreeClosed { .. }
+            | Event::TreeForgotten { .. } => [None, None],
         };
         self.mail.extend(whose.into_iter().flatten());
     }
@@ -214,9 +239,7 @@ pub fn owed(state: &State, owner: Owner, seq: u64, item: &Item) -> Option<Owed> 
         Item::Completion { execution, .. } => OwedKind::Completion(Box::new(end_of_execution(state, *execution)?)),
         Item::LeadMessage { message, .. } => OwedKind::LeadMessage(*message),
         Item::ChildMessage { message, from } => OwedKind::ChildMessage { message: *message, from: name(from)?, worker: *from },
-        Item::Notice { from, execution, text } => {
-            OwedKind::Notice { from: name(from)?, worker: *from, execution: *execution, text: *text }
-        }
+        Item::Notice { from, execution, text } => OwedKind::Notice { from: name(from)?, worker: *from, execution: *execution, text: *text },
         Item::Undelivered { message, to } => OwedKind::Undelivered { message: *message, to: name(to)? },
     };
     Some(Owed { seq, what })

@@ -6,12 +6,12 @@ use roost_proto::id::{JobId, MessageId, TreeId, WorkerId};
 use roost_proto::message::events::{NumberedEvent, Subject, TreeEvent};
 
 use crate::event::{Event, Grant, JobAccepted, Owner, Record, Spoken};
-use roost_proto::limits::BACKLOG_WARN;
 use crate::state::State;
 use crate::state::outbox::Item;
 use crate::state::worker::Worker;
 use crate::step::tree_of;
 use crate::usage_view;
+use roost_proto::limits::BACKLOG_WARN;
 
 /// How many events of the stream this one is. The state is the one after it.
 pub fn count(state: &State, event: &Event) -> u64 {
@@ -122,13 +122,9 @@ fn spoken_of(state: &State, spoken: &Spoken, seq: u64) -> Vec<TreeEvent> {
     vec![match spoken {
         Spoken::Settled { worker, .. } => TreeEvent::Waiting { of: of(worker) },
         Spoken::Busy { worker } => TreeEvent::Resumed { of: of(worker) },
-        Spoken::WordsSent { from, to, .. } => {
-            TreeEvent::Message { to: worker_of(*to), from: worker_of(*from), message: MessageId(seq) }
-        }
+        Spoken::WordsSent { from, to, .. } => TreeEvent::Message { to: worker_of(*to), from: worker_of(*from), message: MessageId(seq) },
         Spoken::WordsReturned { worker } => TreeEvent::Undelivered { messages: returned(state, *worker) },
-        Spoken::Acked { owner, items, .. } if !items.is_empty() => {
-            TreeEvent::Delivered { to: worker_of(*owner), items: items.clone() }
-        }
+        Spoken::Acked { owner, items, .. } if !items.is_empty() => TreeEvent::Delivered { to: worker_of(*owner), items: items.clone() },
         Spoken::Read { executions, .. } => {
             let worker = |execution| state.executions.get(execution).copied();
             TreeEvent::Consumed { workers: executions.iter().filter_map(worker).collect() }
@@ -181,7 +177,12 @@ fn returned(state: &State, worker: WorkerId) -> Vec<MessageId> {
     let lead = state.workers.get(&worker).and_then(|record| state.lead(record.tree, record.owner));
     let back = |(_, item): (u64, &Item)| match item {
         Item::Undelivered { message, to } if *to == worker => Some(*message),
-        _ => None,
+        Item::Task
+        | Item::Completion { .. }
+        | Item::LeadMessage { .. }
+        | Item::ChildMessage { .. }
+        | Item::Notice { .. }
+        | Item::Undelivered { .. } => None,
     };
     lead.map(|lead| lead.outbox.items_to(u64::MAX).filter_map(back).collect()).unwrap_or_default()
 }

@@ -42,7 +42,9 @@ impl Driver {
         for due in turn.due {
             match due {
                 Due::Events(call, caller, read) => self.show_events(call, caller, &read, parts.pop_front().unwrap_or_default()),
-                due => self.perform(due, &mut loaded).await?,
+                due @ Due::Effect(_) | due @ Due::DaemonStatus(_) | due @ Due::Watch(..) | due @ Due::Restart(_) => {
+                    self.perform(due, &mut loaded).await?
+                }
             }
         }
         self.texts = Texts::default();

@@ -35,7 +35,8 @@ impl Driver {
     pub(super) fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
         match message {
             FromSession::Connected { connection, outgoing } => {
-                self.connections.insert(connection, Connection { outgoing, root_of: None, watches: None, holds: None, follows: None, observes: false });
+                self.connections
+                    .insert(connection, Connection { outgoing, root_of: None, watches: None, holds: None, follows: None, observes: false });
                 Ok(())
             }
             FromSession::Gone { connection, calls } => {
@@ -158,7 +159,8 @@ impl Driver {
             let Event::Spoken(spoken) = &record.event else { continue };
             if let Spoken::Said { worker } = &**spoken {
                 said = tree_of(worker).map(|tree| (record.seq, tree));
-            } else if let Spoken::Settled { worker, context, answered, .. } | Spoken::Answered { worker, context, answered, .. } = &**spoken {
+            } else if let Spoken::Settled { worker, context, answered, .. } | Spoken::Answered { worker, context, answered, .. } = &**spoken
+            {
                 said = tree_of(worker).filter(|_| *answered).map(|tree| (record.seq, tree)).or(said);
                 saved = context.map(|_| *worker);
             } else if let Spoken::WordsSent { tree, .. } = &**spoken {

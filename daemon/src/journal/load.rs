@@ -62,10 +62,9 @@ fn context(connection: &Connection, worker: WorkerId, generation: i64) -> Result
 
 /// A text, verified. One that is missing or damaged is told in the log and is nobody else's fault.
 pub(super) fn text(connection: &Connection, seq: u64) -> Option<Vec<u8>> {
-    let row: rusqlite::Result<Option<(Vec<u8>, u32)>> =
-        connection.prepare_cached("SELECT bytes, crc FROM texts WHERE seq = ?1").and_then(|mut statement| {
-            statement.query_row([seq.cast_signed()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
-        });
+    let row: rusqlite::Result<Option<(Vec<u8>, u32)>> = connection
+        .prepare_cached("SELECT bytes, crc FROM texts WHERE seq = ?1")
+        .and_then(|mut statement| statement.query_row([seq.cast_signed()], |row| Ok((row.get(0)?, row.get(1)?))).optional());
     match row {
         Ok(Some((bytes, crc))) if text_crc(seq, &bytes) == crc => return Some(bytes),
         Ok(Some(_)) => tracing::error!(seq, "a text in the journal does not match its checksum"),

@@ -91,7 +91,13 @@ pub fn answered(mut asked: FromSession, found: Option<Found>) -> Result<FromSess
         match &mut **speak {
             Speak::Settle { settle } => settle.context = Some(taken),
             Speak::ParkReady { context } => *context = Some(taken),
-            _ => {}
+            Speak::Told { .. }
+            | Speak::Report { .. }
+            | Speak::ParkDecline { .. }
+            | Speak::Ack { .. }
+            | Speak::Inbox
+            | Speak::Message { .. }
+            | Speak::TellLead { .. } => {}
         }
         *kept = Kept::Bytes(path.into_os_string().into_vec());
     } else if let Command::Park { context, .. } = command {

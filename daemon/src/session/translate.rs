@@ -7,10 +7,9 @@ use roost_core::command::{self, CallId, Caller, Claim, Command};
 use roost_core::event::{Context, Digest, Place};
 use roost_proto::id::{Token, TreeId};
 use roost_proto::limits::{CONTEXT_BYTES_MAX, NAMES_PER_CALL_MAX};
+use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
 use roost_proto::message::deliver::Inbox;
 use roost_proto::message::events::ReadEvents;
-use roost_proto::message::usage::ReadUsage;
-use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
 use roost_proto::message::launch::Launch;
 use roost_proto::message::park::Park;
 use roost_proto::message::result::{ReadResult, Wait};
@@ -18,6 +17,7 @@ use roost_proto::message::session::{Capability, Hello, RoleAsked};
 use roost_proto::message::status::Status;
 use roost_proto::message::stop::{Interrupt, Stop};
 use roost_proto::message::tree::{Attach, Cap, Close, Open, Pause, Watch};
+use roost_proto::message::usage::ReadUsage;
 use roost_proto::message::{METHODS, PROTOCOL_VERSION, Request};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -35,16 +35,15 @@ mod settings;
 mod speak;
 
 pub use answers::{Answer, Files, Outputs, progress, refusal, reply_to, wake};
-pub use launch::shown;
 pub use items::delivery;
+pub use launch::shown;
 pub use settings::{delivery_out, settings_in, settings_out};
 
 /// The oldest protocol version that this build speaks.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
 
 /// What a connection may call that only reads.
-const READING: [&str; 6] =
-    [Status::METHOD, ReadUsage::METHOD, ReadEvents::METHOD, Watch::METHOD, DaemonStatus::METHOD, Inbox::METHOD];
+const READING: [&str; 6] = [Status::METHOD, ReadUsage::METHOD, ReadEvents::METHOD, Watch::METHOD, DaemonStatus::METHOD, Inbox::METHOD];
 
 /// The method of this name, if there is one: what is logged of a name that a peer has made up is nothing.
 pub fn known(method: &str) -> Option<&'static str> {

@@ -270,7 +270,32 @@ impl TreeEvent {
             Self::Message { to: Some(_), .. } => Some("subagents:steered"),
             Self::Ended { outcome, .. } if outcome.is_success() => Some("subagents:completed"),
             Self::Ended { .. } => Some("subagents:failed"),
-            _ => None,
+            Self::Opened { .. }
+            | Self::Queued { .. }
+            | Self::Running { .. }
+            | Self::StartRetried { .. }
+            | Self::Blocked { .. }
+            | Self::SlotLent { .. }
+            | Self::WaitOver { .. }
+            | Self::Unblocked { .. }
+            | Self::Waiting { .. }
+            | Self::Resumed { .. }
+            | Self::ParkAsked { .. }
+            | Self::ParkCancelled { .. }
+            | Self::Parked { .. }
+            | Self::Woken { .. }
+            | Self::Message { to: None, .. }
+            | Self::Delivered { .. }
+            | Self::Undelivered { .. }
+            | Self::Consumed { .. }
+            | Self::Stopping { .. }
+            | Self::Reowned { .. }
+            | Self::Finishing { .. }
+            | Self::CapSet { .. }
+            | Self::PauseSet { .. }
+            | Self::Interrupted { .. }
+            | Self::Backlog { .. }
+            | Self::Closed { .. } => None,
         }
     }
 }

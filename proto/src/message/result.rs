@@ -106,6 +106,7 @@ pub struct ReadResult {
 
 /// Answer to [`ReadResult`].
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[expect(clippy::large_enum_variant, reason = "there is one per answer")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultReply {

@@ -8,7 +8,6 @@ use roost::proto::message::result::{ReadResult, ResultReply, WorkerResult};
 use roost::proto::message::status::Status;
 use roost::proto::message::stop::{Interrupt, Stop};
 use roost::proto::message::tree::{Attach, Close, Settings};
-use roost::proto::outcome::Outcome;
 use roost::{Config, Connection, Error};
 
 use super::{Event, send};
@@ -63,7 +62,7 @@ pub(super) fn work(plan: &Plan, tell: &Sender<Event>) -> Result<Done, Error> {
         ResultReply::Ended(result) => result,
         ResultReply::Active { .. } => return Err(odd("result", "the wait is over and the worker has not ended")),
     };
-    let stderr_path = if result.end.outcome == Outcome::Completed { None } else { stderr_path(&mut connection, name) };
+    let stderr_path = if result.end.outcome.is_success() { None } else { stderr_path(&mut connection, name) };
     let not_closed = match plan.place {
         Place::NewTree(_) => connection.close(&Close { now: false }).err(),
         Place::Attached(_) | Place::SameTree => None,

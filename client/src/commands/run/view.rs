@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use roost::proto::message::tree::Progress;
-use roost::proto::outcome::Outcome;
 
 use super::session::Done;
 use crate::output::{escape_line, note};
@@ -72,7 +71,7 @@ fn text(progress: &Progress) -> String {
 /// Says why it did not complete: the end of its standard error, then one line.
 pub(super) fn failure(done: &Done) {
     let end = &done.result.end;
-    if end.outcome == Outcome::Completed {
+    if end.outcome.is_success() {
         return;
     }
     if let Some(path) = &done.stderr_path

@@ -198,7 +198,13 @@ impl Turn<'_, '_> {
         }
         for call in self.calls.take_over() {
             let Some(pending) = self.calls.get(call) else { continue };
-            let is_blocked = |worker| self.step.state.workers.get(&worker).is_some_and(|w| matches!(w.phase, Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. }));
+            let is_blocked = |worker| {
+                self.step
+                    .state
+                    .workers
+                    .get(&worker)
+                    .is_some_and(|w| matches!(w.phase, Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. }))
+            };
             match pending.asker {
                 Some(asker @ (_, Owner::Worker(worker))) if pending.want.blocks() && is_blocked(worker) => {
                     self.calls.hold(asker, call);

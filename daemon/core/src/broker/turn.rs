@@ -7,13 +7,11 @@ use roost_proto::limits::REATTACH_MS;
 
 use super::Presence;
 use crate::calls::{Calls, Pending, Want};
-use crate::command::{CallId, Caller, Command, Speak};
+use crate::command::{CallId, Caller, Command, Launch, Speak};
 use crate::effect::Holder;
 use crate::event::{Event, Owner, StopCause};
 use crate::holders::Holders;
-use crate::lifecycle::{
-    close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, wait, words,
-};
+use crate::lifecycle::{close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, wait, words};
 use crate::rejection::Rejection;
 use crate::schedule::{self, Rules};
 use crate::state::tree::Tree;
@@ -39,24 +37,10 @@ impl Turn<'_, '_> {
             Command::Hello { call, claim } => answered(step, call, |step| connect::hello(step, calls, holders, call, claim)),
             Command::Open { call, open } => answered(step, call, |step| open::open(step, call, *open)),
             Command::Attach { call, tree } => answered(step, call, |step| open::attach(step, call, tree)),
-            Command::Launch { call, caller, launch } => {
-                let draining = self.rules.draining;
-                answered(step, call, |step| {
-                    if draining {
-                        return Err(Rejection::Draining);
-                    }
-                    let (tree, owner, job) = launch::launch(step, caller, &launch)?;
-                    let request_id = launch.request_id.clone();
-                    let want = if launch.foreground { Want::Results { job, request_id } } else { Want::Receipt(job) };
-                    let workers = step.state.jobs.get(&job).map_or(&[][..], |job| &job.workers);
-                    let awaited = if launch.foreground { wait::still_active(step.state, workers) } else { Default::default() };
-                    calls.add(call, Pending { asker: Some((tree, owner)), want, awaited, deadline: None, over: None });
-                    Ok(())
-                });
-            }
-            Command::Wait { call, caller, request_id, names, any, tell_later, timeout_ms } => {
-                answered(step, call, |step| wait::wait(step, calls, call, caller, wait::Wait { request_id, names, any, tell_later, timeout_ms }))
-            }
+            Command::Launch { call, caller, launch } => self.launch(call, caller, &launch),
+            Command::Wait { call, caller, request_id, names, any, tell_later, timeout_ms } => answered(step, call, |step| {
+                wait::wait(step, calls, call, caller, wait::Wait { request_id, names, any, tell_later, timeout_ms })
+            }),
             Command::Result { call, caller, tree, of, wait, request_id, timeout_ms } => {
                 answered(step, call, |step| wait::result(step, calls, call, caller, wait::Read { tree, of, wait, request_id, timeout_ms }))
             }
@@ -110,6 +94,22 @@ impl Turn<'_, '_> {
             Command::Tick => {}
             Command::Drain { call, now, timeout_ms } => self.drain(call, now, timeout_ms),
         }
+    }
+
+    fn launch(&mut self, call: CallId, caller: Caller, launch: &Launch) {
+        let (draining, calls) = (self.rules.draining, &mut *self.calls);
+        answered(self.step, call, |step| {
+            if draining {
+                return Err(Rejection::Draining);
+            }
+            let (tree, owner, job) = launch::launch(step, caller, launch)?;
+            let request_id = launch.request_id.clone();
+            let want = if launch.foreground { Want::Results { job, request_id } } else { Want::Receipt(job) };
+            let workers = step.state.jobs.get(&job).map_or(&[][..], |job| &job.workers);
+            let awaited = if launch.foreground { wait::still_active(step.state, workers) } else { Default::default() };
+            calls.add(call, Pending { asker: Some((tree, owner)), want, awaited, deadline: None, over: None });
+            Ok(())
+        });
     }
 
     fn speak(&mut self, call: CallId, caller: Caller, lease: Option<u64>, speak: Speak) {

@@ -96,4 +96,3 @@ pub enum Activity {
     /// Between turns.
     Idle,
 }
-

@@ -11,13 +11,7 @@ use crate::state::worker::Phase;
 use crate::step::Step;
 
 /// Answers a hello, now or when the supervisor has reported the caller's process.
-pub fn hello(
-    step: &mut Step<'_>,
-    calls: &mut Calls,
-    holders: &mut Holders,
-    call: CallId,
-    claim: Option<Claim>,
-) -> Result<(), Rejection> {
+pub fn hello(step: &mut Step<'_>, calls: &mut Calls, holders: &mut Holders, call: CallId, claim: Option<Claim>) -> Result<(), Rejection> {
     let Some(claim) = claim else {
         step.reply(call, Reply::Welcome { caller: Caller::Operator, tree: None, budget_remaining: None, generation: None, standing: None });
         return Ok(());

@@ -7,12 +7,12 @@ use crate::effect::{Delivery, Effect, Holder, Owed, Reply};
 use crate::event::{Event, Owner, Spoken};
 use crate::holders::Holders;
 use crate::lifecycle::authority;
-use roost_proto::limits::INBOX_ITEMS_MAX;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::outbox::Item;
 use crate::state::worker::{Phase, Worker};
 use crate::step::{Step, owed};
+use roost_proto::limits::INBOX_ITEMS_MAX;
 
 /// A settled worker goes on with what it is owed, or with the news that nothing below it is active any more.
 pub fn rouse(step: &mut Step<'_>, worker: WorkerId) {
@@ -60,7 +60,17 @@ fn reads_now(worker: &Worker, is_new: bool) -> bool {
     match worker.phase {
         Phase::Running => steers || worker.owed_turn || is_new,
         Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. } => steers,
-        _ => false,
+        Phase::Queued
+        | Phase::Starting(_)
+        | Phase::Waiting { .. }
+        | Phase::ParkAsked { .. }
+        | Phase::Leaving { .. }
+        | Phase::Parked { .. }
+        | Phase::Closing { .. }
+        | Phase::Emptying { .. }
+        | Phase::Gone { .. }
+        | Phase::Finishing { .. }
+        | Phase::Ended { .. } => false,
     }
 }
 

@@ -11,8 +11,8 @@ use crate::lifecycle::{authority, close_out};
 use crate::rejection::Rejection;
 use crate::schedule::Rules;
 use crate::state::State;
-use crate::state::worker::Worker;
 use crate::state::tree::Tree;
+use crate::state::worker::Worker;
 use crate::step::Step;
 use crate::view;
 
@@ -115,8 +115,7 @@ pub fn forget_old(step: &mut Step<'_>, rules: Rules) {
 fn forget(step: &mut Step<'_>, tree: TreeId) {
     let Some(record) = step.state.trees.get(&tree) else { return };
     let workers: Vec<_> = record.workers.iter().copied().collect();
-    let executions =
-        workers.iter().filter_map(|worker| step.state.workers.get(worker)).flat_map(Worker::executions).collect();
+    let executions = workers.iter().filter_map(|worker| step.state.workers.get(worker)).flat_map(Worker::executions).collect();
     step.record(Event::TreeForgotten { tree });
     step.effects.push(Effect::RemoveFiles { tree, executions, workers });
 }

@@ -111,7 +111,16 @@ fn comes_to_rest(step: &mut Step<'_>, id: WorkerId) {
         Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. } => {
             step.record(Event::Spoken(Box::new(Spoken::Busy { worker: id })));
         }
-        _ => {}
+        Phase::Queued
+        | Phase::Starting(_)
+        | Phase::Running
+        | Phase::Leaving { .. }
+        | Phase::Parked { .. }
+        | Phase::Closing { .. }
+        | Phase::Emptying { .. }
+        | Phase::Gone { .. }
+        | Phase::Finishing { .. }
+        | Phase::Ended { .. } => {}
     }
 }
 

@@ -7,11 +7,11 @@ use crate::calls::{Calls, Pending, Want};
 use crate::command::{CallId, Caller};
 use crate::event::{Digest, Event, Owner, Sent, Spoken};
 use crate::lifecycle::{authority, bounds};
-use roost_proto::limits::BUDGET_MAX;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::{Phase, Worker};
 use crate::step::Step;
+use roost_proto::limits::BUDGET_MAX;
 
 /// A request that must not be carried out twice.
 pub struct Once {
@@ -160,7 +160,11 @@ fn may_read(lead: &Worker) -> Result<(), Rejection> {
             Err(Rejection::LeadGone)
         }
         Phase::Queued | Phase::Starting(_) | Phase::Running | Phase::Blocked { .. } | Phase::Waiting { .. } | Phase::ParkAsked { .. } => {
-            if lead.stop.is_some() { Err(Rejection::LeadGone) } else { Ok(()) }
+            if lead.stop.is_some() {
+                Err(Rejection::LeadGone)
+            } else {
+                Ok(())
+            }
         }
     }
 }

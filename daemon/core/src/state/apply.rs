@@ -1,7 +1,5 @@
 //! The meaning of every event. An event that does not fit the state is an error: the journal is checked while it is read.
 
-use std::collections::BTreeSet;
-
 use roost_proto::id::{Epoch, ExecutionId, TreeId, WorkerId};
 use roost_proto::limits::WAITS_REMEMBERED_MAX;
 use roost_proto::link::{ExitStatus, ProcessIdentity};
@@ -9,16 +7,15 @@ use roost_proto::outcome::{Failure, Outcome};
 
 use crate::event::{Context, Event, Grant, Owner, Record, StopCause};
 use crate::state::State;
-use crate::state::budget::Ledger;
-use crate::state::joins::{Arrival, Joins};
-use crate::state::outbox::{Item, Outbox};
+use crate::state::joins::Arrival;
+use crate::state::outbox::Item;
 use crate::state::seat::Standing;
-use crate::state::tree::Tree;
 use crate::state::speech::Held;
-use crate::state::worker::{Answered, Phase, SentLog, Stop, Worker};
+use crate::state::tree::Tree;
+use crate::state::worker::{Answered, Phase, Stop, Worker};
 use crate::step::tree_of;
 use crate::stream;
-use crate::time::{Mono, Now};
+use crate::time::Now;
 
 /// An event that cannot have happened in this state: a damaged journal, or a fault of ours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +35,8 @@ pub(super) type Applied = Result<(), &'static str>;
 impl State {
     /// Lets one event happen.
     pub fn apply(&mut self, record: &Record) -> Result<(), IllegalEvent> {
-        let done = if record.seq == self.seq + 1 { self.happen(&record.event, record.seq, record.at) } else { Err("its number is out of order") };
+        let done =
+            if record.seq == self.seq + 1 { self.happen(&record.event, record.seq, record.at) } else { Err("its number is out of order") };
         done.map_err(|why| IllegalEvent { seq: record.seq, why, event: Box::new(record.event.clone()) })?;
         self.seq = record.seq;
         let told = stream::count(self, &record.event);
@@ -99,7 +97,18 @@ impl State {
                 let (since, blocked) = match w.phase {
                     Phase::Waiting { since, .. } => (since, false),
                     Phase::Blocked { since, over: None, .. } => (since, true),
-                    _ => return Err("it does not wait"),
+                    Phase::Queued
+                    | Phase::Starting(_)
+                    | Phase::Running
+                    | Phase::Blocked { .. }
+                    | Phase::ParkAsked { .. }
+                    | Phase::Leaving { .. }
+                    | Phase::Parked { .. }
+                    | Phase::Closing { .. }
+                    | Phase::Emptying { .. }
+                    | Phase::Gone { .. }
+                    | Phase::Finishing { .. }
+                    | Phase::Ended { .. } => return Err("it does not wait"),
                 };
                 w.pass(Phase::ParkAsked { since, deadline: *deadline, blocked }, |_, slot| slot)
             }),
@@ -180,15 +189,24 @@ impl State {
 
     fn slot_freed(&mut self, id: WorkerId, status: ExitStatus, at: Now) -> Applied {
         let worker = self.workers.get(&id).ok_or("there is no such worker")?;
-        let (admissions, wakes) =
-            self.trees.get(&worker.tree).map_or((0, true), |tree| (tree.admissions, tree.settings.delivery.wakes()));
+        let (admissions, wakes) = self.trees.get(&worker.tree).map_or((0, true), |tree| (tree.admissions, tree.settings.delivery.wakes()));
         let mut cut_off = false;
         self.on_worker(id, at, |w| {
             let parked = matches!(w.phase, Phase::Leaving { .. } | Phase::Emptying { parked: true, .. });
             let outcome = match &w.phase {
                 Phase::Closing { outcome, .. } => Some(outcome.clone()),
                 Phase::Emptying { outcome, .. } => outcome.clone(),
-                _ => None,
+                Phase::Queued
+                | Phase::Starting(_)
+                | Phase::Running
+                | Phase::Blocked { .. }
+                | Phase::Waiting { .. }
+                | Phase::ParkAsked { .. }
+                | Phase::Leaving { .. }
+                | Phase::Parked { .. }
+                | Phase::Gone { .. }
+                | Phase::Finishing { .. }
+                | Phase::Ended { .. } => None,
             };
             if !w.has_process() {
                 return Err("it has no process");
@@ -292,74 +310,5 @@ impl State {
         })?;
         self.note_told(&executions);
         Ok(())
-    }
-
-    /// Changes what a lead owns, whether it is the root or a worker; a parked one may have become ready to wake.
-    pub(super) fn on_lead(&mut self, tree: TreeId, owner: Owner, at: Now, change: impl FnOnce(&mut Owned<'_>) -> Applied) -> Applied {
-        let tree = self.trees.get_mut(&tree).ok_or("there is no such tree")?;
-        let lead = match owner {
-            Owner::Root => {
-                return change(&mut Owned {
-                    ledger: &mut tree.ledger,
-                    outbox: &mut tree.outbox,
-                    answered: &mut tree.answered,
-                    sent: &mut tree.sent,
-                    children: &mut tree.children,
-                    active_children: &mut tree.active_children,
-                    held: None,
-                    joins: JoinsOf::Root(&mut tree.joins),
-                });
-            }
-            Owner::Worker(lead) => lead,
-        };
-        let (admissions, wakes) = (tree.admissions, tree.settings.delivery.wakes());
-        self.on_worker(lead, at, |w| {
-            change(&mut Owned {
-                ledger: &mut w.ledger,
-                outbox: &mut w.outbox,
-                answered: &mut w.answered,
-                sent: &mut w.sent,
-                children: &mut w.children,
-                active_children: &mut w.active_children,
-                held: w.held.as_deref_mut(),
-                joins: JoinsOf::Worker(&mut w.joins),
-            })?;
-            w.note_ready(at, admissions, wakes);
-            Ok(())
-        })
-    }
-}
-
-/// What a lead owns, to change it.
-pub(super) struct Owned<'a> {
-    pub(super) ledger: &'a mut Ledger,
-    pub(super) outbox: &'a mut Outbox,
-    pub(super) answered: &'a mut Answered,
-    pub(super) sent: &'a mut SentLog,
-    pub(super) children: &'a mut BTreeSet<WorkerId>,
-    pub(super) active_children: &'a mut u32,
-    pub(super) held: Option<&'a mut Held>,
-    joins: JoinsOf<'a>,
-}
-
-/// Groups of launches: few workers have any.
-enum JoinsOf<'a> {
-    Root(&'a mut Joins),
-    Worker(&'a mut Option<Box<Joins>>),
-}
-
-impl Owned<'_> {
-    pub(super) fn joins(&mut self) -> &mut Joins {
-        match &mut self.joins {
-            JoinsOf::Root(joins) => joins,
-            JoinsOf::Worker(joins) => joins.get_or_insert_default(),
-        }
-    }
-
-    pub(super) fn joins_timers(&self) -> Vec<(Mono, u64)> {
-        match &self.joins {
-            JoinsOf::Root(joins) => joins.timers().collect(),
-            JoinsOf::Worker(joins) => joins.iter().flat_map(|joins| joins.timers()).collect(),
-        }
     }
 }

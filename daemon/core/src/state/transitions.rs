@@ -118,12 +118,7 @@ impl Worker {
     }
 
     /// Gives the executions whose ends its process was told of by that.
-    pub(super) fn process_started(
-        &mut self,
-        process: ProcessIdentity,
-        startup_ms: u64,
-        at: Now,
-    ) -> Result<Vec<ExecutionId>, &'static str> {
+    pub(super) fn process_started(&mut self, process: ProcessIdentity, startup_ms: u64, at: Now) -> Result<Vec<ExecutionId>, &'static str> {
         let Phase::Starting(Starting { wake, again_at: None, .. }) = self.phase else { return Err("it is not being started") };
         // The items were on the standard input of this very process: it has taken them in. One that speaks is handed them, and says so.
         let told = wake.filter(|_| self.speech.is_none()).map(|last| self.outbox.take_to(last)).unwrap_or_default();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roost_proto::id::{TreeId, WorkerId};
 
-use crate::event::{JobAccepted, Join, TreeOpened};
-use crate::state::apply::Applied;
+use crate::event::{Delivery, JobAccepted, Join, TreeOpened};
 use crate::state::accounts::Accounts;
+use crate::state::apply::Applied;
 use crate::state::budget::Ledger;
 use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
@@ -121,7 +121,9 @@ impl State {
             self.reseat(task.worker, Standing::of(None));
         }
         let workers: Vec<WorkerId> = job.tasks.iter().map(|task| task.worker).collect();
-        let joins = self.trees.get(&job.tree).is_some_and(|tree| tree.settings.join == Join::Group);
+        // What steers a lead comes to it one by one.
+        let joins = |tree: &Tree| tree.settings.join == Join::Group && tree.settings.delivery != Delivery::Steer;
+        let joins = self.trees.get(&job.tree).is_some_and(joins);
         let timing = self.trees.get(&job.tree).map(|tree| tree.settings.timing).unwrap_or_default();
         let mut group = None;
         self.on_lead(job.tree, job.owner, at, |lead| {

@@ -1,19 +1,25 @@
 //! One worker: its identity, its one execution, and where that stands.
 
+mod past;
+mod phase;
+
 use std::collections::BTreeSet;
 
-use roost_proto::id::{Epoch, ExecutionId, Incarnation, JobId, MessageId, Token, TreeId, WorkerId};
+use roost_proto::id::{Epoch, ExecutionId, Incarnation, JobId, Token, TreeId, WorkerId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Context, Digest, Owner, Sent, StopCause};
+use crate::event::{Context, Owner, StopCause};
 use crate::state::accounts::Accounts;
 use crate::state::budget::Ledger;
 use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
-use crate::state::speech::{Held, Said, Speech};
+use crate::state::speech::{Held, Speech};
 use crate::time::{Mono, Now};
+
+pub use past::{Past, SentEntry, SentLog};
+pub use phase::{Phase, Seat, Starting, Stop};
 
 /// A worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,174 +120,8 @@ pub struct Worker {
     pub seat: Seat,
 }
 
-/// An execution that is over, of a worker that went on with another one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Past {
-    /// Which.
-    pub execution: ExecutionId,
-    /// The job that launched or resumed it.
-    pub job: JobId,
-    /// Its index in it.
-    pub task_index: u32,
-    /// Its last incarnation.
-    pub epoch: Epoch,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What it answered.
-    pub said: Option<Said>,
-    /// Its lead was told.
-    pub told: bool,
-}
-
-/// The last words of one sender.
-pub type SentLog = std::collections::VecDeque<SentEntry>;
-
-/// One of them, for a repeat.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SentEntry {
-    /// The call.
-    pub request_id: String,
-    /// What it said.
-    pub digest: Digest,
-    /// The message.
-    pub message: MessageId,
-    /// What became of it at once.
-    pub sent: Sent,
-}
-
 /// The answers that a lead got to its last waits: request id and children.
 pub type Answered = std::collections::VecDeque<(String, Vec<WorkerId>)>;
-
-/// How a worker is being ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stop {
-    /// Why.
-    pub cause: StopCause,
-    /// When TERM becomes KILL.
-    pub kill_at: Mono,
-    /// KILL was sent.
-    pub killed: bool,
-}
-
-/// Where an execution stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// In the queue.
-    Queued,
-    /// Has a slot; its process is to be started, or was and said nothing yet.
-    Starting(Starting),
-    /// Its process runs.
-    Running,
-    /// Its process waits inside a call.
-    Blocked {
-        /// Since when.
-        since: Mono,
-        /// Since when what it waited for is there, and the tree's count of admissions then: the call returns as soon as there is
-        /// a slot.
-        over: Option<(Mono, u64)>,
-        /// It is not asked to park before.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        not_before: Option<Mono>,
-    },
-    /// Its turn has ended, its context is saved, its process is alive.
-    Waiting {
-        /// Since when.
-        since: Mono,
-        /// It is not asked to park before.
-        not_before: Mono,
-    },
-    /// It was asked to park.
-    ParkAsked {
-        /// Since when it waits.
-        since: Mono,
-        /// When the request is called off; `None` is never.
-        deadline: Option<Mono>,
-        /// It waits inside a call, not at the end of its turn.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        blocked: bool,
-    },
-    /// Its context is saved and its park recorded; its process is on the way out.
-    Leaving {
-        /// When it is killed if it has not left; `None` is never.
-        kill_at: Option<Mono>,
-        /// That was done.
-        killed: bool,
-    },
-    /// No process, no slot, context saved.
-    Parked {
-        /// Since when.
-        since: Mono,
-        /// Since when there is something to wake for, and the tree's count of admissions then.
-        ready: Option<(Mono, u64)>,
-    },
-    /// Its outcome is known from its own last word; its process is on the way out.
-    Closing {
-        /// How it ends.
-        outcome: Outcome,
-        /// When its process is killed if it has not left; `None`: never.
-        kill_at: Option<Mono>,
-        /// That was done.
-        killed: bool,
-    },
-    /// Its main process has ended; what that left behind has not.
-    Emptying {
-        /// How it ended.
-        status: ExitStatus,
-        /// It had its context saved and recorded before.
-        parked: bool,
-        /// Its outcome, where that was known before.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        outcome: Option<Outcome>,
-    },
-    /// No process and no slot, and not yet judged; only inside of a step.
-    Gone {
-        /// How its process ended; `None` when it had none.
-        status: Option<ExitStatus>,
-        /// Its outcome, where that was known before.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        outcome: Option<Outcome>,
-    },
-    /// Its outcome is known and waits for the subtree.
-    Finishing {
-        /// How it will end.
-        outcome: Outcome,
-    },
-    /// It has ended.
-    Ended {
-        /// How.
-        outcome: Outcome,
-    },
-}
-
-/// The first moments of an incarnation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Starting {
-    /// For a wake: the outbox items up to this number are handed over.
-    pub wake: Option<u64>,
-    /// The start failed and is tried again then.
-    pub again_at: Option<Mono>,
-    /// Tries that failed.
-    pub tries: u32,
-}
-
-/// In which index of its tree a worker stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-pub enum Seat {
-    /// In none.
-    #[default]
-    None,
-    /// In the queue.
-    Queue,
-    /// Can give its slot away.
-    Victim(Mono),
-    /// Waits, and may not give its slot away.
-    Stuck(Mono),
-    /// Wants a slot back; its subtree has settled, or its call is over.
-    FinalWake(Mono),
-    /// May have a slot back if one is to spare.
-    EarlyWake(Mono),
-}
 
 impl Worker {
     /// The current incarnation.

@@ -6,9 +6,9 @@ use roost_core::event::{
 };
 use roost_core::state::speech::Held;
 use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId};
-use roost_proto::usage::{Usage, UsageReport};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
+use roost_proto::usage::{Usage, UsageReport};
 
 const VARIANTS: usize = 42;
 
@@ -69,7 +69,8 @@ fn spoken_number(spoken: &Spoken) -> usize {
 fn every_spoken() -> Vec<Spoken> {
     let (worker, tree, owner) = (WorkerId(u64::MAX), TreeId(5), Owner::Root);
     let context = Some(Context { digest: Digest(1), bytes: 0, place: Place::Path });
-    let report = UsageReport { sequence: u64::MAX, usage: Usage { cost_unknown: true, cost: 7, ..Usage::default() }, context_tokens: Some(9) };
+    let report =
+        UsageReport { sequence: u64::MAX, usage: Usage { cost_unknown: true, cost: 7, ..Usage::default() }, context_tokens: Some(9) };
     let answered = |outcome| Spoken::Answered {
         worker,
         outcome,
@@ -79,14 +80,8 @@ fn every_spoken() -> Vec<Spoken> {
         length_limited: true,
         kill_at: Some(Mono(1)),
     };
-    let words = |sent| Spoken::WordsSent {
-        tree,
-        from: owner,
-        to: Owner::Worker(worker),
-        request_id: "\u{2028}".into(),
-        digest: Digest(3),
-        sent,
-    };
+    let words =
+        |sent| Spoken::WordsSent { tree, from: owner, to: Owner::Worker(worker), request_id: "\u{2028}".into(), digest: Digest(3), sent };
     vec![
         Spoken::LeaseTaken { tree, owner, lease: u64::MAX, can_park: true, steers: false },
         Spoken::Busy { worker },

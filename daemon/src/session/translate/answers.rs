@@ -9,7 +9,7 @@ use roost_core::event::TextId;
 use roost_core::rejection::Rejection;
 use roost_core::view::{TreeCounts, TreeView, WorkerView};
 use roost_proto::id::{Epoch, ExecutionId, WorkerId};
-use roost_proto::limits::{BACKLOG_MAX, ANSWERS_BYTES_MAX, STATUS_PAGE_BYTES_MAX, WAKE_BYTES_MAX};
+use roost_proto::limits::{ANSWERS_BYTES_MAX, BACKLOG_MAX, STATUS_PAGE_BYTES_MAX, WAKE_BYTES_MAX};
 use roost_proto::message::PROTOCOL_VERSION;
 use roost_proto::message::daemon::DaemonStopReply;
 use roost_proto::message::launch::{Placement, Receipt, TaskReceipt};
@@ -90,7 +90,12 @@ pub fn reply_to(reply: Reply, observes: bool, files: &dyn Files) -> (Box<RawValu
         }
         Reply::Receipt { job, tasks, ends, backlog } => {
             let results = results(&ends, ANSWERS_BYTES_MAX, files).collect();
-            raw(&Receipt { job, tasks: tasks.into_iter().map(task_receipt).collect(), warnings: backlog.map(backlog_warning).into_iter().collect(), results })
+            raw(&Receipt {
+                job,
+                tasks: tasks.into_iter().map(task_receipt).collect(),
+                warnings: backlog.map(backlog_warning).into_iter().collect(),
+                results,
+            })
         }
         Reply::Ends { ends, pending, timed_out } => {
             raw(&WaitReply { ended: ends.into_iter().map(worker_end).collect(), pending, timed_out })
@@ -281,9 +286,9 @@ mod tests {
     use roost_proto::id::{JobId, MessageId, Token, TreeId};
     use roost_proto::message::worker as words_of;
     use roost_proto::message::{Request, daemon, deliver, launch, park, result, session, status, stop, tree, usage, words};
-    use roost_proto::usage::UsageTotals;
     use roost_proto::outcome::{Failure, Outcome};
     use roost_proto::rpc::ErrorKind;
+    use roost_proto::usage::UsageTotals;
     use serde::de::DeserializeOwned;
 
     use super::super::settings_in;
@@ -530,12 +535,8 @@ mod tests {
                 }
                 Reply::Sent { sent: Sent::ToLead, .. } => assert_eq!(read::<words::TellLead>(&message).message, MessageId(6)),
                 Reply::Sent { .. } => {
-                    let resumed = words::Sent::Resumed {
-                        job: JobId(8),
-                        execution: ExecutionId(3),
-                        placement: Placement::Queued,
-                        place: Some(2),
-                    };
+                    let resumed =
+                        words::Sent::Resumed { job: JobId(8), execution: ExecutionId(3), placement: Placement::Queued, place: Some(2) };
                     assert_eq!(read::<words::Message>(&message).sent, resumed);
                 }
                 Reply::Usage(_) => assert_eq!(read::<usage::ReadUsage>(&message).tree, TreeId(1)),

@@ -34,12 +34,9 @@ pub(super) fn item(owed: &Owed, share: usize, files: &dyn Files) -> Item {
         OwedKind::ChildMessage { message, from, worker } => {
             ItemKind::ChildMessage { message: *message, from: from.clone(), worker: *worker, text: files.text(TextId(message.0)) }
         }
-        OwedKind::Notice { from, worker, execution, text } => ItemKind::Notice {
-            from: from.clone(),
-            worker: *worker,
-            execution: *execution,
-            text: text.map(text_of).unwrap_or_default(),
-        },
+        OwedKind::Notice { from, worker, execution, text } => {
+            ItemKind::Notice { from: from.clone(), worker: *worker, execution: *execution, text: text.map(text_of).unwrap_or_default() }
+        }
         OwedKind::Undelivered { message, to } => ItemKind::Undelivered {
             message: *message,
             to: to.clone(),
@@ -83,7 +80,22 @@ pub(super) fn reply(reply: Reply, files: &dyn Files) -> Box<RawValue> {
             raw(&MessageReply { message, sent })
         }
         Reply::Usage(view) => raw(&usage(*view)),
-        _ => raw(&ReportReply {}),
+        Reply::Welcome { .. }
+        | Reply::Opened { .. }
+        | Reply::Receipt { .. }
+        | Reply::Ends { .. }
+        | Reply::Result(_)
+        | Reply::StillActive { .. }
+        | Reply::Status { .. }
+        | Reply::Counts(_)
+        | Reply::Stopped(_)
+        | Reply::Interrupted { .. }
+        | Reply::Cap(_)
+        | Reply::Paused(_)
+        | Reply::Closed { .. }
+        | Reply::Parked
+        | Reply::Done
+        | Reply::Drained { .. } => raw(&ReportReply {}),
     }
 }
 

@@ -20,12 +20,7 @@ use super::{digest_of, read, shortened};
 use crate::session::{FromSession, Kept, Payload, Standing};
 
 /// One of these requests; `None` when the method is another.
-pub fn request(
-    call: CallId,
-    standing: Standing,
-    method: &str,
-    params: Option<&RawValue>,
-) -> Option<Result<FromSession, ErrorObject>> {
+pub fn request(call: CallId, standing: Standing, method: &str, params: Option<&RawValue>) -> Option<Result<FromSession, ErrorObject>> {
     let known = [
         Report::METHOD,
         worker::Settle::METHOD,
@@ -116,10 +111,10 @@ fn settle(settle: worker::Settle) -> Result<(Speak, Payload), ErrorObject> {
 fn message(message: Message) -> Result<(Speak, Payload), ErrorObject> {
     let Message { request_id, name, text, max_subagents_allowed } = message;
     within(&text)?;
-    let content = (name.as_bytes().len() as u64, max_subagents_allowed.map_or(-1, u64::cast_signed));
-    let hash = Sha256::new_with_prefix(content.0.to_le_bytes())
+    // The length keeps name and text apart; a missing allowance is not 0.
+    let hash = Sha256::new_with_prefix((name.len() as u64).to_le_bytes())
         .chain_update(name.as_bytes())
-        .chain_update(content.1.to_le_bytes())
+        .chain_update(max_subagents_allowed.map_or(-1, u64::cast_signed).to_le_bytes())
         .chain_update(text.as_bytes());
     let digest = shortened(hash);
     let speak = Speak::Message { request_id, digest, name, allowance: max_subagents_allowed };

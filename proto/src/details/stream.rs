@@ -1,0 +1,69 @@
+//! One lead's stream of details as one list, each execution once, and what that list has cost, each worker once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Details, SingleResult};
+use crate::id::{ExecutionId, JobId, WorkerId};
+use crate::usage::Usage;
+
+/// What one lead's stream of results has cost, with all below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// The sum of the recursive totals, each worker once.
+    pub total: Usage,
+    /// How many workers that is: identities, not executions.
+    pub workers: u64,
+    /// Whether some of it is known to be too low.
+    pub partial: bool,
+}
+
+/// One list of all that a lead launched: a completion takes the place of its placeholder by (job, task index), and each execution is
+/// there once, however often and in whatever shape it was told. In the order in which the places were first seen.
+///
+/// Give it the stream of one lead; the totals in it contain what its children's streams say.
+pub fn reconcile<'a>(stream: impl IntoIterator<Item = &'a Details>) -> Vec<SingleResult> {
+    let mut list: Vec<SingleResult> = Vec::new();
+    let mut by_execution: BTreeMap<ExecutionId, usize> = BTreeMap::new();
+    let mut by_slot: BTreeMap<(JobId, u32), usize> = BTreeMap::new();
+    for result in stream.into_iter().flat_map(|details| &details.results) {
+        let slot = (result.job, result.task_index);
+        let known = by_execution.get(&result.execution).or_else(|| by_slot.get(&slot)).copied();
+        let Some(at) = known else {
+            by_execution.insert(result.execution, list.len());
+            by_slot.insert(slot, list.len());
+            list.push(result.clone());
+            continue;
+        };
+        by_execution.insert(result.execution, at);
+        // The first word on an end is the last: a repeat, or a placeholder that comes late, changes nothing.
+        if list[at].is_placeholder() && !result.is_placeholder() {
+            let task = std::mem::take(&mut list[at].task);
+            list[at] = result.clone();
+            if list[at].task.is_empty() {
+                list[at].task = task;
+            }
+        }
+    }
+    list
+}
+
+/// What these have cost. A worker's totals are over all its executions: of a worker that was resumed only the newest count.
+pub fn spent(results: &[SingleResult]) -> Spent {
+    let mut newest: BTreeMap<WorkerId, &SingleResult> = BTreeMap::new();
+    let identities: BTreeSet<WorkerId> = results.iter().map(|result| result.worker).collect();
+    for result in results.iter().filter(|result| !result.is_placeholder()) {
+        let kept = newest.entry(result.worker).or_insert(result);
+        if result.execution > kept.execution {
+            *kept = result;
+        }
+    }
+    // A worker that has not ended yet is one, and what it used is not known here.
+    let waiting = identities.len() - newest.len();
+    let mut all = Spent { workers: u64::try_from(waiting).unwrap_or(u64::MAX), ..Spent::default() };
+    for result in newest.values() {
+        all.total = all.total.with(result.subtree.usage(result.subtree_tool_calls));
+        all.workers = all.workers.saturating_add(result.subtree_workers);
+        all.partial |= result.partial_usage;
+    }
+    all
+}
