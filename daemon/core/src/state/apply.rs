@@ -60,7 +60,11 @@ impl State {
             }),
             Event::TreeClosed { tree } => self.tree_closed(*tree, at),
             Event::TreeForgotten { tree } => self.tree_forgotten(*tree),
-            Event::Consumed { tree, owner, request_id, workers } => self.consumed(*tree, *owner, request_id.as_deref(), workers, at),
+            Event::Consumed { tree, owner, request_id, workers, earlier } => {
+                let current = workers.iter().filter_map(|worker| Some(self.workers.get(worker)?.execution));
+                let executions: Vec<ExecutionId> = earlier.iter().copied().chain(current).collect();
+                self.consumed(*tree, *owner, request_id.as_deref(), executions, at)
+            }
             Event::Spoken(spoken) => self.spoken(spoken, seq, at),
             Event::Reowned { worker, owner } => self.reowned(*worker, *owner, at),
             Event::Ended { worker, outcome } => self.ended(*worker, outcome, at),
@@ -239,6 +243,7 @@ impl State {
             left = w.outbox.take_all();
             w.answered = Answered::default();
             w.held = None;
+            w.joins = None;
             let alone = w.active_children == 0;
             w.pass(Phase::Ended { outcome: outcome.clone() }, |phase, _| {
                 alone && matches!(phase, Phase::Gone { .. } | Phase::Finishing { .. })
@@ -248,6 +253,7 @@ impl State {
         // A lead that stopped its child, or ends with it, needs no word of it.
         let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed)) && !by_operator;
         let unread = self.keep_what_came_late(id, left);
+        self.reset_join_timers(tree, Owner::Worker(id), &[]);
         let timing = self.trees.get(&tree).map(|tree| tree.settings.timing).unwrap_or_default();
         let mut timers = Vec::new();
         self.on_lead(tree, owner, at, |lead| {
@@ -276,13 +282,19 @@ impl State {
         let worker = self.workers.get(&id).ok_or("there is no such worker")?;
         let (tree, old) = (worker.tree, worker.owner);
         self.move_usage(id, old, owner);
+        let mut unread = Vec::new();
         self.on_lead(tree, old, at, |lead| {
             lead.children.remove(&id);
             *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
+            unread = lead.outbox.take_words_of(id);
             Ok(())
         })?;
         self.on_worker(id, at, |w| {
             w.owner = owner;
+            // Its old lead reads nothing any more.
+            if let Owner::Worker(to) = old {
+                unread.into_iter().for_each(|message| w.outbox.push(Item::Undelivered { message, to }));
+            }
             // It arrives at a lead that did not launch it, with nobody else.
             w.joined = None;
             Ok(())
@@ -294,8 +306,7 @@ impl State {
         })
     }
 
-    fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, workers: &[WorkerId], at: Now) -> Applied {
-        let executions: Vec<ExecutionId> = workers.iter().filter_map(|worker| Some(self.workers.get(worker)?.execution)).collect();
+    fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, executions: Vec<ExecutionId>, at: Now) -> Applied {
         self.on_lead(tree, owner, at, |lead| {
             for execution in &executions {
                 lead.outbox.take(*execution);
@@ -304,7 +315,7 @@ impl State {
                 if lead.answered.len() == WAITS_REMEMBERED_MAX {
                     lead.answered.pop_front();
                 }
-                lead.answered.push_back((request.to_owned(), workers.to_vec()));
+                lead.answered.push_back((request.to_owned(), executions.clone()));
             }
             Ok(())
         })?;
