@@ -32,6 +32,7 @@ use crate::link::{LinkSender, SupervisorGone};
 use crate::outputs::Outputs;
 use crate::shelf::Texts;
 use crate::session::{ConnectionId, FromSession, Outgoing};
+use crate::transcript::{Drafts, Transcripts};
 use verify::Verified;
 
 /// Why the loop ended that should not have.
@@ -92,6 +93,8 @@ struct Turn {
     due: Vec<Due>,
     changed: BTreeSet<TreeId>,
     has_begun: bool,
+    /// What transcripts say of it, once it is committed.
+    drafts: Drafts,
     /// The broker as it is on disk, while the disk is nearly full: if this turn does not fit, who looks is answered from it.
     on_disk: Option<Box<Broker>>,
     /// The looks of this turn, for the same case.
@@ -103,6 +106,7 @@ pub struct Driver {
     pub(crate) broker: Broker,
     pub(crate) connections: BTreeMap<ConnectionId, Connection>,
     pub(crate) outputs: Outputs,
+    pub(crate) transcripts: Transcripts,
     /// Texts that the effects of this turn need.
     pub(crate) texts: Texts,
     /// Which connection holds a lease.
@@ -137,6 +141,7 @@ impl Driver {
     pub fn new(booted: Booted, link: LinkSender, paths: Paths, supervisor_pid: u32, idle_exit_ms: u64) -> Self {
         let (verifying, verifications) = mpsc::unbounded_channel();
         Self {
+            transcripts: Transcripts::start(&paths, booted.broker.state()),
             broker: booted.broker,
             connections: BTreeMap::new(),
             outputs: Outputs::new(paths.executions()),

@@ -17,3 +17,4 @@ pub mod perform;
 pub mod process;
 pub mod session;
 pub mod supervisor;
+pub mod transcript;
