@@ -144,7 +144,8 @@ impl Transcripts {
     pub fn start(paths: &Paths, state: &State) -> Self {
         let (mut transcripts, writer) = Self::new(Places::of(paths), Bounds::default());
         for worker in state.workers.values().filter(|worker| !worker.has_ended()) {
-            let seat = Seat { epoch: worker.epoch, is_inherited: worker.epoch > Epoch(0), ..Seat::new(worker.execution, worker.speech.is_some()) };
+            let seat =
+                Seat { epoch: worker.epoch, is_inherited: worker.epoch > Epoch(0), ..Seat::new(worker.execution, worker.speech.is_some()) };
             transcripts.seats.insert(worker.id, seat);
         }
         let queue = Arc::clone(&transcripts.queue);

@@ -17,6 +17,9 @@ use super::line::{Line, What, Why};
 use super::queue::{Entry, Queue};
 use super::{Bounds, LAST_LINE_BYTES, Places};
 
+/// So many failed tries end a round of them.
+const FAILED_MAX: usize = 16;
+
 /// The thread's own.
 #[derive(Debug)]
 pub struct Writer {
@@ -179,12 +182,14 @@ impl Writer {
         }
         let executions: Vec<ExecutionId> = self.losses.keys().copied().collect();
         let has_room = executions.is_empty() || self.has_room();
-        for execution in executions {
-            self.add(execution, &[], has_room);
-            // Where one cannot be written the others wait as well: each would cost a try.
-            if self.losses.contains_key(&execution) && !has_room {
+        let mut failed = 0;
+        for execution in executions.into_iter().filter(|_| has_room) {
+            // Where many cannot be written the others wait as well: each would cost a try.
+            if failed == FAILED_MAX {
                 break;
             }
+            self.add(execution, &[], true);
+            failed += usize::from(self.losses.contains_key(&execution));
         }
         if !self.losses.is_empty() || !self.unmarked.is_empty() {
             self.retry_at = Some(Instant::now() + NO_SPACE_RETRY);
