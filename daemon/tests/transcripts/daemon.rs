@@ -124,14 +124,18 @@ impl Daemon {
     }
 
     fn start(&mut self) -> Client {
+        self.start_with(&[])
+    }
+
+    fn start_with(&mut self, flags: &[&str]) -> Client {
         let mut command = Command::new(env!("CARGO_BIN_EXE_roostd"));
-        command.arg("--state-dir").arg(self.dir.path()).args(["--cgroup", "off"]);
+        command.arg("--state-dir").arg(self.dir.path()).args(["--cgroup", "off"]).args(flags);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ROOST_")) {
             command.env_remove(name);
         }
         let log = fs::File::options().create(true).append(true).open(self.dir.path().join("daemon.log")).unwrap();
         self.process = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap());
-        until("the socket is there", || self.socket().exists());
+        until("it listens", || UnixStream::connect(self.socket()).is_ok());
         self.connect(&json!({}))
     }
 
@@ -162,9 +166,13 @@ impl Daemon {
     /// A new broker. The old one has left.
     fn restart(&self, client: &mut Client, identity: &Value) -> Client {
         let old = client.call("daemon.restart", &json!({}))["broker_pid"].clone();
+        self.newer_than(&old, identity)
+    }
+
+    fn newer_than(&self, old: &Value, identity: &Value) -> Client {
         loop {
             let mut client = self.connect(&json!({ "identity": identity }));
-            if client.try_call("daemon.status", &json!({})).is_some_and(|status| status["broker_pid"] != old) {
+            if client.try_call("daemon.status", &json!({})).is_some_and(|status| status["broker_pid"] != *old) {
                 return client;
             }
         }
@@ -259,6 +267,39 @@ fn a_transcript_goes_on_after_a_restart() {
     let result = root.result("held");
     assert_eq!((&result["outcome"]["status"], &result["answer"], result.get("lossy")), (&"completed".into(), &"out".into(), None));
     assert_eq!(kinds(&daemon.transcript(1)), [(1, "task"), (1, "restart"), (1, "outcome")]);
+}
+
+#[test]
+fn a_line_that_a_killed_broker_left_half_is_cut_and_told() {
+    let mut daemon = Daemon::prepared();
+    let mut root = daemon.start();
+    let identity = open(&mut root);
+    let fifo = launch_held(&daemon, &mut root, "held");
+    until("its task is told", || daemon.text(1).ends_with('\n'));
+    let broker = root.call("daemon.status", &json!({}))["broker_pid"].clone();
+    let pid = i32::try_from(broker.as_i64().unwrap()).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL).unwrap();
+    let path = daemon.dir.path().join("transcripts/x1.jsonl");
+    fs::File::options().append(true).open(path).unwrap().write_all(b"{\"at_ms\":17,\"epo").unwrap();
+    let mut root = daemon.newer_than(&broker, &identity);
+    fs::write(fifo, "out").unwrap();
+    assert_eq!(root.result("held")["outcome"]["status"], "completed");
+    let told = daemon.transcript(1);
+    assert_eq!(kinds(&told), [(1, "task"), (1, "gap"), (1, "restart"), (1, "outcome")]);
+    assert_eq!((&told[1]["why"], told[1].get("lost")), (&"torn".into(), None));
+    assert_eq!(root.result("held")["lossy"], true);
+}
+
+#[test]
+fn a_transcript_goes_with_its_tree() {
+    let mut daemon = Daemon::prepared();
+    let mut root = daemon.start_with(&["--keep", "0"]);
+    open(&mut root);
+    root.launch(&json!({ "argv": ["true"], "name": "a" }));
+    root.result("a");
+    assert_eq!(kinds(&daemon.transcript(1)), [(1, "task"), (1, "outcome")]);
+    root.call("close", &json!({}));
+    until("it is gone", || fs::read_dir(daemon.dir.path().join("transcripts")).unwrap().count() == 0);
 }
 
 /// Runs a worker with no room for its transcript: nothing but `lossy` is different, also after a restart.
