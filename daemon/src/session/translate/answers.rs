@@ -316,6 +316,9 @@ mod tests {
         fn task(&self, worker: WorkerId) -> String {
             format!("task of {worker}")
         }
+        fn is_lossy(&self, _: ExecutionId) -> bool {
+            false
+        }
     }
 
     fn end(outcome: Outcome) -> End {
