@@ -28,7 +28,6 @@ use crate::driver::{Driver, DriverError, Due, End};
 use crate::journal::{LoadError, Loaded, context_of};
 use crate::outputs::bytes_of;
 use crate::session::{Outgoing, connection_of, translate};
-use crate::shelf::Shelf;
 
 /// What the journal handed back for the spawns of a turn, in their order.
 pub(crate) type LoadedSpecs = VecDeque<(WorkerId, Result<Loaded, LoadError>)>;
@@ -104,7 +103,10 @@ impl Driver {
             // It went with the commit.
             Effect::ForgetText(_) => return Ok(()),
             Effect::RemoveFiles { executions, .. } => {
-                executions.into_iter().for_each(|(execution, last)| self.outputs.remove(execution, last));
+                for (execution, last) in executions {
+                    self.outputs.remove(execution, last);
+                    self.transcripts.remove(execution);
+                }
                 return Ok(());
             }
             Effect::Leave => {
@@ -163,14 +165,18 @@ impl Driver {
                 if spawn.speaks {
                     Stdin::Pipe
                 } else {
-                    let shelf = Shelf { outputs: &self.outputs, texts: &self.texts };
+                    let shelf = self.shelf();
                     let mut items = serde_json::to_vec(&translate::wake(wake, &shelf)).map_err(|error| failed(error.to_string(), false))?;
                     items.push(b'\n');
+                    self.transcripts.woken(spawn, &items);
                     let path = self.outputs.write_stdin(incarnation, &items).map_err(|error| written("its standard input", error))?;
                     Stdin::File(bytes_of(&path))
                 }
             }
         };
+        if spawn.wake.is_none() {
+            self.transcripts.started(spawn, &spec.task);
+        }
         Ok(SpawnOrder {
             incarnation,
             argv: spec.argv.into_iter().map(|argument| argument.0).collect(),
@@ -201,7 +207,7 @@ impl Driver {
     pub(crate) fn reply(&mut self, call: CallId, reply: Reply) {
         let holder = if let Reply::Welcome { standing: Some(standing), .. } = &reply { Some(standing.holder) } else { None };
         let observes = self.connections.get(&connection_of(call)).is_some_and(|connection| connection.observes);
-        let (result, becomes) = translate::reply_to(reply, observes, &Shelf { outputs: &self.outputs, texts: &self.texts });
+        let (result, becomes) = translate::reply_to(reply, observes, &self.shelf());
         self.send(call, Outgoing::Answer { call, result, becomes });
         if let Some(holder) = holder {
             self.hold(call, holder);

@@ -4,6 +4,7 @@
 
 pub mod accounts;
 pub mod budget;
+pub mod given_names;
 pub mod joins;
 pub mod names;
 pub mod outbox;

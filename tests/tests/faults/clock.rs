@@ -26,6 +26,8 @@ fn open() -> Command {
         stop_grace_ms: 5_000,
         depth_max: 10,
         group_caps: Vec::new(),
+        delivery: roost_core::event::Delivery::Steer,
+        join: roost_core::event::Join::Async,
         timing: Timing::default(),
         interrupt_scope: InterruptScope::default(),
     };
@@ -35,6 +37,7 @@ fn open() -> Command {
 
 fn launch(name: &str, call: u64, timeout_ms: Option<u64>) -> Command {
     let task = Task {
+        runner: roost_core::event::Runner::Command,
         name: Some(name.into()),
         stem: name.into(),
         token: Token::new([2; 16]),
@@ -65,6 +68,7 @@ fn story() -> Vec<(u64, Command)> {
         request_id: "wait".into(),
         names: vec!["unlimited".into()],
         any: false,
+        tell_later: false,
         timeout_ms: Some(2_500),
     };
     vec![

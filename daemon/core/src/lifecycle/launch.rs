@@ -7,12 +7,12 @@ use roost_proto::limits::{BACKLOG_MAX, BUDGET_MAX, LABEL_BYTES_MAX, TASKS_PER_LA
 
 use crate::command::{Allowance, Caller, Launch, Task};
 use crate::effect::Placed;
-use crate::event::{AcceptedTask, Event, JobAccepted, Owner};
+use crate::event::{AcceptedTask, Event, JobAccepted, Owner, Runner};
 use crate::lifecycle::authority;
 use crate::rejection::Rejection;
 use crate::state::budget::Ledger;
 use crate::state::tree::Tree;
-use crate::state::{State, names};
+use crate::state::{State, given_names, names};
 use crate::step::Step;
 
 /// Accepts a launch, or finds the one of the same request. Returns its job; the receipt is written when the step has placed it.
@@ -119,7 +119,10 @@ fn names_of(tree: &Tree, tasks: &[Task]) -> Result<Vec<String>, Rejection> {
     let mut made_up = |task: &Task| {
         loop {
             number += 1;
-            let name = format!("{}-{number}", names::stem(&task.stem));
+            let name = match task.runner {
+                Runner::Command => format!("{}-{number}", names::stem(&task.stem)),
+                Runner::Worker => given_names::nth(number),
+            };
             if !tree.names.contains_key(&names::folded(&name)) && taken.insert(names::folded(&name)) {
                 return name;
             }
