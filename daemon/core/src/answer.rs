@@ -6,12 +6,13 @@ use crate::calls::{Over, Pending, Want};
 use crate::command::CallId;
 use crate::effect::{Effect, Reply};
 use crate::event::{Owner, Sent};
+use crate::hand_over::end_of;
 use crate::lifecycle::launch::placed;
 use crate::lifecycle::open::active_workers;
 use crate::lifecycle::wait::{answer_result, consume};
 use crate::rejection::Rejection;
 use crate::state::worker::Worker;
-use crate::step::{Step, end_of};
+use crate::step::Step;
 use roost_proto::limits::BACKLOG_WARN;
 
 /// Answers a call.

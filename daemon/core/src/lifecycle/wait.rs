@@ -10,11 +10,12 @@ use crate::calls::{Calls, Pending, Want};
 use crate::command::{CallId, Caller, Target};
 use crate::effect::Reply;
 use crate::event::{Event, Owner, Spoken};
+use crate::hand_over::end_of_execution;
 use crate::lifecycle::authority;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::Worker;
-use crate::step::{Step, end_of_execution};
+use crate::step::Step;
 use crate::time::Mono;
 use crate::view;
 
