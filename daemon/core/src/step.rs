@@ -108,6 +108,7 @@ impl<'a> Step<'a> {
         let own = |worker: &WorkerId| state.workers.get(worker).map(|record| (record.tree, Owner::Worker(*worker)));
         let whose = match event {
             Event::Ended { worker, .. } => [lead_of(worker), None],
+            Event::Reowned { worker, .. } => [own(worker), None],
             Event::Resumed { worker } => {
                 self.turns.push(*worker);
                 [own(worker), None]
@@ -152,7 +153,6 @@ impl<'a> Step<'a> {
             | Event::SlotFreed { .. }
             | Event::StopAsked { .. }
             | Event::KillSent { .. }
-            | Event::Reowned { .. }
             | Event::Finishing { .. }
             | Event::CapSet { .. }
             | Event::PauseSet { .. }

@@ -144,15 +144,19 @@ pub fn placed(state: &State, job: JobId) -> Vec<Placed> {
     let mut started = 0;
     let mut placed = Vec::new();
     for worker in workers() {
-        let waits = !worker.at_once;
+        // A repeat of a launch tells of what it launched, whatever its workers went on with since.
+        let past = worker.past.iter().find(|past| past.job == job);
+        let (execution, place, at_once) =
+            past.map_or((worker.execution, worker.place, worker.at_once), |past| (past.execution, past.place, past.at_once));
+        let waits = !at_once;
         placed.push(Placed {
             name: worker.name.to_string(),
             worker: worker.id,
-            execution: worker.execution,
-            place: waits.then(|| worker.place.saturating_sub(started)),
+            execution,
+            place: waits.then(|| place.saturating_sub(started)),
             reason: if waits { state.trees.get(&worker.tree).map(|tree| reason(state, tree, worker.group)) } else { None },
         });
-        started += u32::from(worker.at_once);
+        started += u32::from(at_once);
     }
     placed
 }

@@ -57,7 +57,11 @@ impl State {
             }),
             Event::TreeClosed { tree } => self.tree_closed(*tree, at),
             Event::TreeForgotten { tree } => self.tree_forgotten(*tree),
-            Event::Consumed { tree, owner, request_id, workers } => self.consumed(*tree, *owner, request_id.as_deref(), workers, at),
+            Event::Consumed { tree, owner, request_id, workers, earlier } => {
+                let current = workers.iter().filter_map(|worker| Some(self.workers.get(worker)?.execution));
+                let executions: Vec<ExecutionId> = earlier.iter().copied().chain(current).collect();
+                self.consumed(*tree, *owner, request_id.as_deref(), executions, at)
+            }
             Event::Spoken(spoken) => self.spoken(spoken, seq, at),
             Event::Reowned { worker, owner } => self.reowned(*worker, *owner, at),
             Event::Ended { worker, outcome } => self.ended(*worker, outcome, at),
@@ -226,8 +230,7 @@ impl State {
         Ok(())
     }
 
-    fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, workers: &[WorkerId], at: Now) -> Applied {
-        let executions: Vec<ExecutionId> = workers.iter().filter_map(|worker| Some(self.workers.get(worker)?.execution)).collect();
+    fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, executions: Vec<ExecutionId>, at: Now) -> Applied {
         self.on_lead(tree, owner, at, |lead| {
             for execution in &executions {
                 lead.outbox.take(*execution);
@@ -236,7 +239,7 @@ impl State {
                 if lead.answered.len() == WAITS_REMEMBERED_MAX {
                     lead.answered.pop_front();
                 }
-                lead.answered.push_back((request.to_owned(), workers.to_vec()));
+                lead.answered.push_back((request.to_owned(), executions.clone()));
             }
             Ok(())
         })?;

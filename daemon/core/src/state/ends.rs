@@ -22,6 +22,7 @@ impl State {
             left = w.outbox.take_all();
             w.answered = Answered::default();
             w.held = None;
+            w.joins = None;
             let alone = w.active_children == 0;
             w.pass(Phase::Ended { outcome: outcome.clone() }, |phase, _| {
                 alone && matches!(phase, Phase::Gone { .. } | Phase::Finishing { .. })
@@ -31,6 +32,7 @@ impl State {
         // A lead that stopped its child, or ends with it, needs no word of it.
         let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed)) && !by_operator;
         let unread = self.keep_what_came_late(id, left);
+        self.reset_join_timers(tree, Owner::Worker(id), &[]);
         let timing = self.trees.get(&tree).map(|tree| tree.settings.timing).unwrap_or_default();
         let mut timers = Vec::new();
         self.on_lead(tree, owner, at, |lead| {
@@ -59,13 +61,19 @@ impl State {
         let worker = self.workers.get(&id).ok_or("there is no such worker")?;
         let (tree, old) = (worker.tree, worker.owner);
         self.move_usage(id, old, owner);
+        let mut unread = Vec::new();
         self.on_lead(tree, old, at, |lead| {
             lead.children.remove(&id);
             *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
+            unread = lead.outbox.take_words_of(id);
             Ok(())
         })?;
         self.on_worker(id, at, |w| {
             w.owner = owner;
+            // Its old lead reads nothing any more.
+            if let Owner::Worker(to) = old {
+                unread.into_iter().for_each(|message| w.outbox.push(Item::Undelivered { message, to }));
+            }
             // It arrives at a lead that did not launch it, with nobody else.
             w.joined = None;
             Ok(())
