@@ -6,12 +6,13 @@ use crate::calls::{Over, Pending, Want};
 use crate::command::CallId;
 use crate::effect::{Effect, Reply};
 use crate::event::{Owner, Sent};
+use crate::hand_over::{end_of, end_of_execution};
 use crate::lifecycle::launch::placed;
 use crate::lifecycle::open::active_workers;
 use crate::lifecycle::wait::{answer_result, consume, earlier_ends};
 use crate::rejection::Rejection;
 use crate::state::worker::Worker;
-use crate::step::{Step, end_of, end_of_execution};
+use crate::step::Step;
 use roost_proto::limits::BACKLOG_WARN;
 
 /// Answers a call.
@@ -82,7 +83,11 @@ fn results(step: &mut Step<'_>, call: CallId, job: JobId, asker: Option<(TreeId,
     let ends = executions.iter().filter_map(|execution| end_of_execution(step.state, *execution)).collect();
     if let Some((tree, owner)) = asker {
         let current = |execution: &ExecutionId| {
-            step.state.executions.get(execution).copied().filter(|worker| step.state.workers.get(worker).is_some_and(|worker| worker.execution == *execution))
+            step.state
+                .executions
+                .get(execution)
+                .copied()
+                .filter(|worker| step.state.workers.get(worker).is_some_and(|worker| worker.execution == *execution))
         };
         let last: Vec<WorkerId> = executions.iter().filter_map(current).collect();
         let earlier: Vec<ExecutionId> = executions.iter().copied().filter(|execution| current(execution).is_none()).collect();

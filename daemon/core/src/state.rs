@@ -14,6 +14,7 @@ pub mod tree;
 pub mod worker;
 
 mod apply;
+mod ends;
 mod lead;
 mod spoken;
 mod transitions;

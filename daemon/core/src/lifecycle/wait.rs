@@ -10,11 +10,12 @@ use crate::calls::{Calls, Pending, Want};
 use crate::command::{CallId, Caller, Target};
 use crate::effect::Reply;
 use crate::event::{Event, Owner, Spoken};
+use crate::hand_over::end_of_execution;
 use crate::lifecycle::authority;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::Worker;
-use crate::step::{Step, end_of_execution};
+use crate::step::Step;
 use crate::time::Mono;
 use crate::view;
 
@@ -174,14 +175,7 @@ fn consume_execution(step: &mut Step<'_>, tree: TreeId, owner: Owner, worker: Wo
 }
 
 /// The lead knows these ends from its own call: they are not announced any more.
-pub fn consume(
-    step: &mut Step<'_>,
-    tree: TreeId,
-    owner: Owner,
-    request_id: Option<String>,
-    workers: &[WorkerId],
-    earlier: &[ExecutionId],
-) {
+pub fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, request_id: Option<String>, workers: &[WorkerId], earlier: &[ExecutionId]) {
     let Some(lead) = step.state.lead(tree, owner) else { return };
     let repeat = request_id.as_ref().is_some_and(|id| lead.answered.iter().any(|(known, _)| known == id));
     let execution = |worker: &WorkerId| step.state.workers.get(worker).map(|worker| worker.execution);
