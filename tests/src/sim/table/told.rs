@@ -54,6 +54,10 @@ impl Table {
             "root-back" => tree.outbox.items_to(u64::MAX).filter(|(_, item)| matches!(item, Item::Undelivered { .. })).count().to_string(),
             name => match name.rsplit_once('-') {
                 Some((name, "budget")) => self.worker(name)?.ledger.remaining().to_string(),
+                Some((name, "said")) => {
+                    let said = self.worker(name)?.speech.as_ref().is_some_and(|speech| speech.said.is_some());
+                    if said { "yes" } else { "no" }.into()
+                }
                 Some((name, "epoch")) => self.worker(name)?.epoch.to_string(),
                 Some((name, "owed")) => self.worker(name)?.outbox.items_to(u64::MAX).count().to_string(),
                 Some(_) | None => state_of(self.worker(name)?),
