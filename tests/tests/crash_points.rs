@@ -6,19 +6,22 @@ use roost_tests::sim::recovery::cut_everywhere;
 #[test]
 fn a_run_cut_at_any_commit_comes_to_the_same() {
     let begun = std::time::Instant::now();
-    let (mut runs, mut workers) = (0, 0);
+    let (mut runs, mut workers, mut words, mut resumes) = (0, 0, 0, 0);
     let mut failed = Vec::new();
     for seed in 1..=30 {
         match cut_everywhere(seed, 1) {
             Ok(cuts) => {
                 runs += cuts.runs;
                 workers += cuts.workers;
+                words += cuts.words;
+                resumes += cuts.resumes;
             }
             Err(why) => failed.push(format!("seed {seed}: {why}")),
         }
     }
-    println!("{runs} cuts of 30 runs with {workers} workers in {:?}", begun.elapsed());
+    println!("{runs} cuts of 30 runs with {workers} workers, {words} messages and {resumes} resumes in {:?}", begun.elapsed());
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(words > 30 && resumes > 5, "only {words} messages and {resumes} resumes were cut");
 }
 
 #[test]

@@ -2,11 +2,15 @@
 
 use roost_tests::sim::explore::{Case, Faults, explore};
 
-const NONE: Faults = Faults { broker: 0, supervisor: 0, deaths: 0, abandons: 0, refusals: 1 };
+const NONE: Faults =
+    Faults { broker: 0, supervisor: 0, deaths: 0, abandons: 0, refusals: 1, unheard: 0, cuts: 0, drains: 0, impostors: false };
 const CRASH: Faults = Faults { broker: 1, ..NONE };
 
 /// Most states of one case: beyond it the case is too large for every run of the tests.
 const STATES_MAX: usize = 40_000;
+
+/// Most states of all cases: a search that runs away must end before it has eaten the machine.
+const ALL_STATES_MAX: usize = 300_000;
 
 const CHAIN_WAIT: &str = "r0: open, launch 1, gather-wait
     r0.20: launch 1, gather-wait
@@ -94,14 +98,68 @@ fn cases() -> Vec<Case> {
     all
 }
 
+/// Cases of workers that speak: words, items, leases, resumes, waits in which they park.
+fn spoken() -> Vec<Case> {
+    let of = |name, cap, plans, faults| Case { name, cap, lend: true, plans, faults };
+    let unheard = Faults { unheard: 1, ..NONE };
+    let words = "r0: open, lease, launch 1, message 0, gather-wait
+        r0.40: tell, gather-settle";
+    let words_below = "r0: open, lease, launch 1, message 0, gather-wait
+        r0.40: launch 1, gather-settle
+        r0.40.0: tell, gather-settle";
+    let resumed = "r0: open, lease, launch 1, wait-any, message 0, gather-wait
+        r0.40: gather-settle";
+    let resumed_below = "r0: open, launch 1, gather-wait
+        r0.20: launch 1, wait-any, message 0, gather-settle
+        r0.20.0: gather-settle";
+    let resumed_and_stopped = "r0: open, launch 1, wait-any, message 0, stop 0, gather-wait
+        r0.20: launch 1, gather-settle
+        r0.20.0: gather-settle";
+    let blocked = "r0: open, launch 1, gather-wait
+        r0.20: launch 1, wait-all, gather-settle
+        r0.20.0: launch 1, wait-all, gather-settle
+        r0.20.0.0: gather-settle";
+    let foreground = "r0: open, launch 1, gather-wait
+        r0.20: run 1, gather-settle
+        r0.20.0: gather-settle";
+    let pushed = "r0: open, lease, launch 1, wait 0, gather-wait
+        r0.40: gather-settle";
+    let raised = "r0: open, launch 1, message 0 2, message 0 1, gather-wait
+        r0.20: launch 1, gather-settle
+        r0.20.0: gather-settle";
+    vec![
+        of("words to a worker and back", 1, words, CRASH),
+        of("words to a worker and back, unheard", 1, words, unheard),
+        of("words to a worker and back, cut off", 1, words, Faults { cuts: 1, ..NONE }),
+        of("words to who waits and parks", 1, words_below, CRASH),
+        of("words to who waits and parks, unheard", 1, words_below, unheard),
+        of("a resume", 1, resumed, CRASH),
+        of("a resume, unheard", 1, resumed, unheard),
+        of("a resume, cut off", 1, resumed, Faults { cuts: 1, ..NONE }),
+        of("a resume below a worker", 1, resumed_below, CRASH),
+        of("a resume below a worker, one dies", 1, resumed_below, Faults { deaths: 1, ..NONE }),
+        of("a resume and a stop", 1, resumed_and_stopped, NONE),
+        of("a resume and a stop", 2, resumed_and_stopped, NONE),
+        of("parks in waits", 1, blocked, CRASH),
+        of("parks in waits, unheard", 1, blocked, unheard),
+        of("parks in waits, a supervisor dies", 1, blocked, Faults { supervisor: 1, ..NONE }),
+        of("a park in the foreground", 1, foreground, Faults { cuts: 1, ..CRASH }),
+        of("a result and its item", 2, pushed, Faults { cuts: 1, ..NONE }),
+        of("a result and its item, unheard", 2, pushed, unheard),
+        of("allowances", 1, raised, CRASH),
+        of("a daemon that leaves", 1, words_below, Faults { drains: 1, ..NONE }),
+        of("impostors", 1, words_below, Faults { impostors: true, ..NONE }),
+    ]
+}
+
 #[test]
 fn every_order_of_small_cases_holds_and_can_end() {
     let begun = std::time::Instant::now();
     let (mut states, mut transitions) = (0, 0);
     let mut failed = Vec::new();
-    for case in cases() {
+    for case in cases().into_iter().chain(spoken()) {
         let start = std::time::Instant::now();
-        match explore(&case, STATES_MAX) {
+        match explore(&case, STATES_MAX.min(ALL_STATES_MAX - states)) {
             Ok(explored) => {
                 println!("cap {} {:<40} {explored:?} {:?}", case.cap, case.name, start.elapsed());
                 states += explored.states;

@@ -220,7 +220,8 @@ impl World {
 
     /// A number that depends on the caller alone: at most one call of each is under way.
     fn call_of(&self, who: Who) -> u64 {
-        let requests = self.script(who).map_or(0, |script| script.at.requests);
+        // A call that is made again over another connection is another one.
+        let requests = self.script(who).map_or(0, |script| script.at.requests + script.cuts * 50);
         match who {
             Who::Root(index) => index as u64 * 1_000 + requests,
             Who::Proc(of) => 1_000_000 + of.execution.0 * 10_000 + u64::from(of.epoch.0) * 100 + requests,
@@ -233,6 +234,7 @@ impl World {
             Who::Root(index) => 5_000_000 + index as u64 * 1_000,
             Who::Proc(of) => 10_000_000 + of.execution.0 * 100_000 + u64::from(of.epoch.0) * 1_000,
         };
+        let first = first + self.script(who).map_or(0, |script| script.cuts * 500);
         let taken = |id: &u64| self.answers.contains_key(id) || self.script(who).is_some_and(|script| script.has_errand(*id));
         (first..).find(|id| !taken(id)).unwrap_or(first)
     }

@@ -27,6 +27,14 @@ pub struct Faults {
     pub abandons: u8,
     /// A worker that is asked to park declines, or does not answer.
     pub refusals: u8,
+    /// The broker crashes when what it recorded is on disk and nobody has heard of it.
+    pub unheard: u8,
+    /// A client loses its connection.
+    pub cuts: u8,
+    /// The daemon is told to leave.
+    pub drains: u8,
+    /// In every state, every impostor tries.
+    pub impostors: bool,
 }
 
 /// A small case.
@@ -82,11 +90,16 @@ pub fn explore(case: &Case, states_max: usize) -> Checked<Explored> {
         if moves.is_empty() {
             return Err(format!("{}: nothing can happen: {}\n{}", case.name, standing(&world), search.way(at)));
         }
-        for (action, left) in moves {
+        if faults.impostors {
+            impostors(&world).map_err(|why| format!("{}: {why}\n{}", case.name, search.way(at)))?;
+        }
+        for (action, unheard, left) in moves {
             let mut next = world.clone();
-            next.perform(action)
-                .and_then(|()| settle(&mut next))
-                .map_err(|why| format!("{}: {why}\n{}  {action:?}", case.name, search.way(at)))?;
+            let done = next.perform(action).and_then(|()| if unheard { next.perform(Action::CrashAfterCommit) } else { Ok(()) });
+            done.and_then(|()| settle(&mut next)).map_err(|why| {
+                let then = if unheard { ", and a crash before anybody hears of it" } else { "" };
+                format!("{}: {why}\n{}  {action:?}{then}", case.name, search.way(at))
+            })?;
             search.transitions += 1;
             let (index, new) = search.index(&next, left, Some((at, action)));
             search.from[index].push(at);
@@ -155,8 +168,25 @@ fn settle(world: &mut World) -> Checked {
     }
 }
 
-/// What may happen next, and what may still go wrong after it.
-fn moves(world: &World, faults: Faults) -> Vec<(Action, Faults)> {
+/// Whoever claims to be somebody else gets nowhere, and changes nothing.
+fn impostors(world: &World) -> Checked {
+    for of in world.living() {
+        for kind in 0..super::impostor::KINDS {
+            world.clone().perform(Action::Impostor(of, kind))?;
+        }
+    }
+    Ok(())
+}
+
+/// What may happen next, whether its effects are lost, and what may still go wrong after it.
+fn moves(world: &World, faults: Faults) -> Vec<(Action, bool, Faults)> {
+    let plain = heard(world, faults);
+    let lost =
+        plain.iter().filter(|_| faults.unheard > 0).map(|(action, left)| (*action, true, Faults { unheard: left.unheard - 1, ..*left }));
+    plain.iter().map(|(action, left)| (*action, false, *left)).chain(lost).collect()
+}
+
+fn heard(world: &World, faults: Faults) -> Vec<(Action, Faults)> {
     let mut moves = Vec::new();
     for action in world.actions() {
         if !matches!(action, Action::Act(_, 1..)) {
@@ -168,6 +198,14 @@ fn moves(world: &World, faults: Faults) -> Vec<(Action, Faults)> {
     if moves.is_empty() {
         let paused = world.state().open_trees().find(|tree| tree.paused).map(|tree| Action::Resume(tree.id));
         moves.extend(paused.or(world.broker.next_deadline().map(|_| Action::Deadline)).map(|action| (action, faults)));
+    }
+    if faults.cuts > 0 {
+        let procs = world.procs().filter(|(_, proc)| proc.main).map(|(of, _)| Who::Proc(of));
+        let left = Faults { cuts: faults.cuts - 1, ..faults };
+        moves.extend((0..world.roots.len()).map(Who::Root).chain(procs).map(|who| (Action::Cut(who), left)));
+    }
+    if faults.drains > 0 {
+        moves.push((Action::Drain(1_000), Faults { drains: faults.drains - 1, ..faults }));
     }
     if faults.broker > 0 {
         moves.push((Action::CrashBroker { answers_arrive: false }, Faults { broker: faults.broker - 1, ..faults }));

@@ -1,8 +1,9 @@
 //! Processes that claim to be somebody else, or that are no more: old epochs, wrong tokens, strangers. Nothing comes of them.
 
-use roost_core::command::{CallId, Caller, Claim, Command, Settle, Speak};
+use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Settle, Speak, Task};
 use roost_core::effect::Effect;
-use roost_core::event::{Context, Digest, Place};
+use roost_core::event::{Context, Digest, Place, Runner};
+use roost_core::state::worker::Phase;
 use roost_proto::id::{Epoch, Incarnation};
 use roost_proto::link::ExitStatus;
 
@@ -11,7 +12,7 @@ use super::script::{Who, token_of};
 use super::world::World;
 
 /// How many kinds of them there are.
-pub(crate) const KINDS: u8 = 13;
+pub(crate) const KINDS: u8 = 17;
 
 impl World {
     /// One of them speaks about this living process.
@@ -32,6 +33,31 @@ impl World {
         self.calls += 1;
         let call = CallId(self.calls);
         let lease = self.state().workers.get(&worker).and_then(|worker| worker.speech.as_ref()).map(|speech| speech.lease);
+        let current = Caller::Worker { worker, epoch: of.epoch };
+        let older = lease.and_then(|lease| lease.checked_sub(1));
+        let record = self.state().workers.get(&worker);
+        let may_call =
+            record.is_some_and(|worker| worker.incarnation() == of && worker.can_speak() && !matches!(worker.phase, Phase::Leaving { .. }));
+        let answered = may_call && record.is_some_and(|worker| worker.has_answered());
+        let held = may_call && self.script(Who::Proc(of)).is_some_and(|script| script.life == self.life && script.lease.is_some());
+        let task = Task {
+            name: Some("late".into()),
+            stem: "w".into(),
+            token: token_of(5),
+            runner: Runner::Command,
+            allowance: Allowance::Exactly(0),
+            group: None,
+            timeout_ms: None,
+        };
+        let launch = Launch {
+            request_id: "late".into(),
+            digest: Digest(3),
+            tasks: vec![task],
+            foreground: false,
+            attended: false,
+            generation: None,
+            unusable: None,
+        };
         let speak = |caller, lease, speak| Command::Speak { call, caller, lease, speak: Box::new(speak) };
         let settle = Settle {
             request_id: "impostor".into(),
@@ -58,6 +84,13 @@ impl World {
             10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: false },
             // A stranger with the right token; before its process is known it would have to wait.
             11 if known => hello(Claim { lineage: vec![1, 7_000], ..claim }),
+            // The same process over an older connection.
+            13 if lease.is_some_and(|lease| lease > 0) && may_call => speak(current, older, Speak::Ack { items: vec![1, 2, 3] }),
+            14 if lease.is_some_and(|lease| lease > 0) && may_call => speak(current, older, Speak::Settle { settle }),
+            // A tool of its own takes its voice.
+            15 if held && known => hello(Claim { lineage: vec![77_777, pid], ..claim }),
+            // It has said its last word and begins something new.
+            16 if answered => Command::Launch { call, caller: current, launch: Box::new(launch) },
             _ => Command::Wait {
                 call,
                 caller: stale,

@@ -57,6 +57,7 @@ impl World {
         let Some(script) = self.script_mut(who).filter(|script| script.life == life && script.caller.is_some()) else { return Ok(()) };
         let (tree, lease) = (script.tree, script.lease);
         script.life = u64::MAX;
+        script.cuts += 1;
         let call = script.call.take();
         let mut lost: Vec<u64> = script.side.drain(..).chain(script.errands.iter().map(|(id, _)| *id)).collect();
         if let Some(call) = call {

@@ -25,6 +25,9 @@ struct Result {
     told: BTreeMap<String, Vec<String>>,
 }
 
+/// What a run came to, how many steps each of its commits had, and what happened how often.
+type Played = (Result, Vec<usize>, BTreeMap<&'static str, u64>);
+
 /// How much was cut.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cuts {
@@ -34,16 +37,22 @@ pub struct Cuts {
     pub inside: usize,
     /// Workers in the uncut run.
     pub workers: usize,
+    /// Messages in it.
+    pub words: u64,
+    /// How many of them resumed somebody.
+    pub resumes: u64,
 }
 
 /// Records the run of a seed in commits of at most so many steps, then cuts it at every commit.
 pub fn cut_everywhere(seed: u64, steps_max: usize) -> Checked<Cuts> {
-    let (uncut, commits) = play(seed, steps_max, None)?;
-    let mut cuts = Cuts { workers: uncut.workers.len(), ..Cuts::default() };
+    let (uncut, commits, seen) = play(seed, steps_max, None)?;
+    let said = |what: &[&str]| what.iter().filter_map(|what| seen.get(what)).sum();
+    let words = said(&["messages steer", "messages come after an end", "messages resume", "leads are told"]);
+    let mut cuts = Cuts { workers: uncut.workers.len(), words, resumes: said(&["resumes"]), ..Cuts::default() };
     for (commit, steps) in commits.into_iter().enumerate() {
         for durable in 0..=steps {
             let at = |why: String| format!("cut at commit {commit}, {durable} of {steps} steps durable: {why}");
-            let (cut, _) = play(seed, steps_max, Some((commit, durable))).map_err(at)?;
+            let (cut, ..) = play(seed, steps_max, Some((commit, durable))).map_err(at)?;
             if cut != uncut {
                 return Err(at(difference(&cut, &uncut)));
             }
@@ -56,7 +65,7 @@ pub fn cut_everywhere(seed: u64, steps_max: usize) -> Checked<Cuts> {
 
 /// Plays a seed, commit by commit; at the cut the broker dies, when so many steps of what it was to write are on disk. Says how many
 /// steps each commit had.
-fn play(seed: u64, steps_max: usize, cut: Option<(usize, usize)>) -> Checked<(Result, Vec<usize>)> {
+fn play(seed: u64, steps_max: usize, cut: Option<(usize, usize)>) -> Checked<Played> {
     let mut world = world_of(seed, true)?;
     let mut rng = Rng::of(seed, "order");
     let mut commits = Vec::new();
@@ -85,7 +94,7 @@ fn play(seed: u64, steps_max: usize, cut: Option<(usize, usize)>) -> Checked<(Re
         commits.push(steps);
     }
     finish(&mut world, &mut rng)?;
-    Ok((result(&world), commits))
+    Ok((result(&world), commits, world.seen))
 }
 
 fn result(world: &World) -> Result {

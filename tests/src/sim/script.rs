@@ -133,6 +133,8 @@ pub(crate) struct Script {
     pub(crate) in_tool: bool,
     /// It has asked for what it is owed at the end of a turn, in a tree where nobody is handed ends.
     pub(crate) gathered: bool,
+    /// How often it lost its connection.
+    pub(crate) cuts: u64,
     /// It was asked to park and has not answered yet.
     pub(crate) asked: bool,
     /// Small calls that it makes beside the one of its plan.
@@ -161,6 +163,7 @@ impl Script {
             used: (0, 0),
             in_tool: false,
             gathered: false,
+            cuts: 0,
             asked: false,
             errands: Vec::new(),
             confirmed: BTreeSet::new(),

@@ -202,6 +202,11 @@ impl Table {
                 Command::Result { call, caller, tree: None, of, wait: false, request_id: None, timeout_ms: None }
             }
             "settles" => speak(Speak::Settle { settle: settle(request_id, &names) }),
+            "message" => {
+                let allowance = option("allowance").and_then(|n| n.parse().ok());
+                speak(Speak::Message { request_id, digest: Digest(names.concat().len() as u128), name: names.concat(), allowance })
+            }
+            "tells" => speak(Speak::TellLead { request_id, digest: Digest(1) }),
             "ready" => speak(Speak::ParkReady { context: Some(context) }),
             "declines" => speak(Speak::ParkDecline { not_before_ms: names.concat().parse().unwrap_or(0) }),
             "acks" => speak(Speak::Ack { items: names.iter().filter_map(|word| word.parse().ok()).collect() }),

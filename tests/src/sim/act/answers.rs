@@ -9,7 +9,7 @@ use roost_core::rejection::Rejection;
 use roost_core::state::speech::Next;
 use roost_proto::id::Epoch;
 
-use super::super::mail::Errand;
+use super::super::mail::{Errand, Got};
 use super::super::plan::{Gather, Op};
 use super::super::script::{Ask, Call, Mode, Who, usage};
 use super::super::world::{Answer, World};
@@ -131,6 +131,11 @@ impl World {
         }
         // What it has taken in, and whose acknowledgement was lost with its answer, it acknowledges again.
         let unsure = std::mem::take(&mut script.unsure);
+        for (_, got) in &unsure {
+            if let Got::End { execution, .. } = got {
+                script.learn(*execution);
+            }
+        }
         if !unsure.is_empty() {
             let speak = Speak::Ack { items: unsure.iter().map(|(seq, _)| *seq).collect() };
             self.run_errand(who, Errand::Ack(unsure), speak)?;

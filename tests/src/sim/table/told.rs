@@ -3,6 +3,7 @@
 use roost_core::command::{Caller, Claim, Open, Role};
 use roost_core::effect::{End, Reply};
 use roost_core::event::Sent;
+use roost_core::state::outbox::Item;
 use roost_proto::id::{Epoch, TreeId};
 
 use super::super::Checked;
@@ -50,8 +51,13 @@ impl Table {
             "next" => {
                 tree.head().and_then(|head| self.world.state().workers.get(&head)).map_or("none".into(), |head| head.name.to_string())
             }
+            "root-back" => tree.outbox.items_to(u64::MAX).filter(|(_, item)| matches!(item, Item::Undelivered { .. })).count().to_string(),
             name => match name.rsplit_once('-') {
                 Some((name, "budget")) => self.worker(name)?.ledger.remaining().to_string(),
+                Some((name, "said")) => {
+                    let said = self.worker(name)?.speech.as_ref().is_some_and(|speech| speech.said.is_some());
+                    if said { "yes" } else { "no" }.into()
+                }
                 Some((name, "epoch")) => self.worker(name)?.epoch.to_string(),
                 Some((name, "owed")) => self.worker(name)?.outbox.items_to(u64::MAX).count().to_string(),
                 Some(_) | None => state_of(self.worker(name)?),
