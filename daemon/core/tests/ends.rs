@@ -2,8 +2,8 @@
 
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
-use roost_core::effect::{Effect, Reply};
-use roost_core::event::{Context, Digest, InterruptScope, Place, Settings, Timing};
+use roost_core::effect::{Effect, OwedKind, Reply};
+use roost_core::event::{Context, Delivery, Digest, InterruptScope, Join, Place, Runner, Settings, Timing};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
@@ -32,6 +32,8 @@ impl Bench {
             depth_max: 10,
             interrupt_scope,
             group_caps: Vec::new(),
+            delivery: Delivery::default(),
+            join: Join::default(),
             timing: Timing::default(),
         };
         let open = Open { tree: TREE, token: Token::new([1; 16]), request_id: "o".into(), key: None, ephemeral: false, settings };
@@ -57,6 +59,7 @@ impl Bench {
             stem: String::new(),
             token: Token::new([2; 16]),
             allowance: Allowance::Exactly(if name == "parent" { 3 } else { 0 }),
+            runner: Runner::Command,
             group: None,
             timeout_ms: None,
         };
@@ -81,7 +84,7 @@ impl Bench {
     fn wait(&mut self, names: &[&str]) -> (CallId, Stepped) {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let request_id = format!("wait-{}", self.call);
-        self.ask(|call| Command::Wait { call, caller: Caller::Root(TREE), request_id, names, any: false, timeout_ms: None })
+        self.ask(|call| Command::Wait { call, caller: Caller::Root(TREE), request_id, names, any: false, tell_later: false, timeout_ms: None })
     }
 
     fn worker(&self, incarnation: Incarnation) -> Caller {
@@ -135,7 +138,9 @@ fn a_lead_is_told_of_a_child_that_somebody_else_has_stopped() {
     let stepped = next.step(Command::Reconcile { children: Vec::new() });
     let wake = stepped.effects.iter().find_map(|effect| if let Effect::Spawn(spawn) = effect { spawn.wake.as_ref() } else { None });
     let wake = wake.expect("the parked parent is woken");
-    assert_eq!(wake.items.iter().map(|(_, end)| end.name.as_str()).collect::<Vec<_>>(), ["child"]);
+    let names: Vec<&str> =
+        wake.items.iter().filter_map(|item| if let OwedKind::Completion(end) = &item.what { Some(end.name.as_str()) } else { None }).collect();
+    assert_eq!(names, ["child"]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Faults that were found once and that no scenario table can show: what is told again, and what follows after a restart.
 
 use roost_core::broker::{Broker, Outcome as Stepped};
-use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Task};
-use roost_core::effect::{Effect, Reply, Wake};
-use roost_core::event::{Context, Digest, InterruptScope, Place, Settings, Timing};
+use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Role, Settle, Speak, Task};
+use roost_core::effect::{Effect, Owed, OwedKind, Reply, Wake};
+use roost_core::event::{Context, Delivery, Digest, InterruptScope, Join, Place, Runner, Settings, Timing};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::state::worker::Phase;
@@ -36,6 +36,8 @@ impl Bench {
             depth_max: 10,
             interrupt_scope: InterruptScope::All,
             group_caps: Vec::new(),
+            delivery: Delivery::default(),
+            join: Join::default(),
             timing: Timing::default(),
         };
         let open = Open { tree: TREE, token: Token::new([1; 16]), request_id: "o".into(), key: None, ephemeral: false, settings };
@@ -65,6 +67,8 @@ impl Bench {
             stem: String::new(),
             token: Token::new(TOKEN),
             allowance: Allowance::Exactly(if matches!(caller, Caller::Root(_)) { 3 } else { 0 }),
+            // Whoever speaks says so by its name.
+            runner: if name.starts_with("speaker") { Runner::Worker } else { Runner::Command },
             group: None,
             timeout_ms: None,
         };
@@ -91,16 +95,40 @@ impl Bench {
         Caller::Worker { worker: self.broker.state().executions[&incarnation.execution], epoch: incarnation.epoch }
     }
 
+    /// A process says hello; as the voice of its worker, where that speaks.
     fn hello(&mut self, incarnation: Incarnation) -> Stepped {
         let worker = self.broker.state().executions[&incarnation.execution];
+        let speaks = self.broker.state().workers[&worker].speaks();
         let claim = Claim {
             tree: TREE,
             worker: Some(worker),
             token: Token::new(TOKEN),
             epoch: Some(incarnation.epoch),
             lineage: vec![process(incarnation).pid],
+            role: speaks.then_some(Role::Voice { can_park: true, steers: true }),
         };
         self.ask(|call| Command::Hello { call, claim: Some(claim) })
+    }
+
+    fn speaks(&mut self, incarnation: Incarnation, speak: Speak) -> Stepped {
+        let caller = self.worker(incarnation);
+        let worker = self.broker.state().executions[&incarnation.execution];
+        let lease = self.broker.state().workers[&worker].speech.as_ref().map(|speech| speech.lease);
+        self.ask(|call| Command::Speak { call, caller, lease, speak: Box::new(speak) })
+    }
+
+    fn settles(&mut self, incarnation: Incarnation) -> Stepped {
+        let settle = Settle {
+            request_id: format!("settle-{}", self.call),
+            answered: true,
+            context: Some(CONTEXT),
+            aborted: false,
+            error: None,
+            wrapped_up: false,
+            truncated: false,
+            usage: None,
+        };
+        self.speaks(incarnation, Speak::Settle { settle })
     }
 }
 
@@ -117,14 +145,17 @@ fn spawned(stepped: &Stepped) -> Option<(Incarnation, Option<&Wake>)> {
     )
 }
 
+/// The names of those whose ends are among these items.
+fn ends(items: &[Owed]) -> Vec<String> {
+    items.iter().filter_map(|item| if let OwedKind::Completion(end) = &item.what { Some(end.name.clone()) } else { None }).collect()
+}
+
 fn names(wake: Option<&Wake>) -> Vec<String> {
-    wake.expect("a wake").items.iter().map(|(_, end)| end.name.clone()).collect()
+    ends(&wake.expect("a wake").items)
 }
 
 fn delivered(stepped: &Stepped) -> Option<Vec<String>> {
-    stepped.effects.iter().find_map(|effect| {
-        if let Effect::Deliver { items, .. } = effect { Some(items.iter().map(|(_, end)| end.name.clone()).collect()) } else { None }
-    })
+    stepped.effects.iter().find_map(|effect| if let Effect::Deliver(delivery) = effect { Some(ends(&delivery.items)) } else { None })
 }
 
 fn signals(stepped: &Stepped) -> Vec<Signal> {
@@ -196,33 +227,38 @@ fn a_start_that_is_repeated_after_a_crash_does_not_take_its_subtree_for_settled(
 #[test]
 fn a_settled_worker_is_told_again_after_a_lost_connection_until_it_shows_that_it_knows() {
     let mut bench = Bench::new(2);
-    let parent = bench.launch(Caller::Root(TREE), "parent");
+    let parent = bench.launch(Caller::Root(TREE), "speaker");
+    bench.hello(parent);
+    bench.speaks(parent, Speak::Ack { items: vec![1] });
     let caller = bench.worker(parent);
     let child = bench.launch(caller, "child");
-    bench.step(Command::Settle { incarnation: parent, context: CONTEXT });
+    bench.settles(parent);
     assert_eq!(delivered(&bench.exits(child)), Some(vec!["child".to_owned()]));
     bench.restart();
     bench.step(Command::Reconcile { children: Vec::new() });
     bench.step(Command::Spawned { incarnation: parent, process: process(parent) });
     assert_eq!(delivered(&bench.hello(parent)), Some(vec!["child".to_owned()]));
     // It settles without having read that: it is told once more, and has not settled.
-    assert_eq!(delivered(&bench.step(Command::Settle { incarnation: parent, context: CONTEXT })), Some(vec!["child".to_owned()]));
-    bench.step(Command::Ack { incarnation: parent, last: 1 });
+    assert_eq!(delivered(&bench.settles(parent)), Some(vec!["child".to_owned()]));
+    bench.speaks(parent, Speak::Ack { items: vec![2] });
     assert_eq!(delivered(&bench.hello(parent)), None);
-    let stepped = bench.step(Command::Settle { incarnation: parent, context: CONTEXT });
+    let stepped = bench.settles(parent);
     assert_eq!(signals(&stepped), [Signal::CloseStdin], "nothing below it and nothing owed: that was its last turn");
 }
 
 #[test]
 fn whoever_declines_to_park_is_asked_again_within_the_bound() {
     let mut bench = Bench::new(1);
-    let parent = bench.launch(Caller::Root(TREE), "parent");
+    let parent = bench.launch(Caller::Root(TREE), "speaker");
+    bench.hello(parent);
+    bench.speaks(parent, Speak::Ack { items: vec![1] });
     let caller = bench.worker(parent);
     let task = Task {
         name: Some("child".into()),
         stem: String::new(),
         token: Token::new(TOKEN),
         allowance: Allowance::Exactly(0),
+        runner: Runner::Command,
         group: None,
         timeout_ms: None,
     };
@@ -236,14 +272,14 @@ fn whoever_declines_to_park_is_asked_again_within_the_bound() {
         unusable: None,
     };
     bench.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
-    bench.step(Command::Settle { incarnation: parent, context: CONTEXT });
+    bench.settles(parent);
     for not_before_ms in [u64::MAX, PARK_DECLINE_MS_MAX + 1] {
-        bench.step(Command::ParkDecline { incarnation: parent, not_before_ms });
+        bench.speaks(parent, Speak::ParkDecline { not_before_ms });
         let deadline = bench.broker.next_deadline().expect("it is asked again");
         assert!(deadline <= Mono(bench.now + PARK_DECLINE_MS_MAX), "{deadline:?}");
         bench.now = deadline.0;
         let stepped = bench.step(Command::Tick);
-        assert!(stepped.effects.contains(&Effect::AskPark { incarnation: parent }));
+        assert!(stepped.effects.iter().any(|effect| matches!(effect, Effect::AskPark { .. })));
     }
 }
 
@@ -257,6 +293,7 @@ fn two_clients_of_one_blocked_worker_are_answered_when_it_has_its_slot() {
         stem: String::new(),
         token: Token::new(TOKEN),
         allowance: Allowance::Exactly(0),
+        runner: Runner::Command,
         group: None,
         timeout_ms: None,
     };
@@ -272,7 +309,7 @@ fn two_clients_of_one_blocked_worker_are_answered_when_it_has_its_slot() {
     bench.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
     let wait = |name: &str| {
         let names = vec![name.to_owned()];
-        move |call| Command::Wait { call, caller, request_id: names.concat(), names, any: false, timeout_ms: None }
+        move |call| Command::Wait { call, caller, request_id: names.concat(), names, any: false, tell_later: false, timeout_ms: None }
     };
     let (a, _) = spawned(&bench.ask(wait("a"))).map(|(of, _)| (of, ())).expect("the slot is lent");
     bench.step(Command::Spawned { incarnation: a, process: process(a) });
@@ -290,13 +327,15 @@ fn two_clients_of_one_blocked_worker_are_answered_when_it_has_its_slot() {
 }
 
 #[test]
-fn an_acknowledgement_of_everything_there_could_be_takes_what_there_is() {
+fn an_acknowledgement_takes_what_there_is_and_says_what_is_gone() {
     let mut bench = Bench::new(2);
     let parent = bench.launch(Caller::Root(TREE), "parent");
     let caller = bench.worker(parent);
     let child = bench.launch(caller, "child");
     bench.exits(child);
-    bench.step(Command::Ack { incarnation: parent, last: u64::MAX });
+    let stepped = bench.ask(|call| Command::Speak { call, caller, lease: None, speak: Box::new(Speak::Ack { items: vec![u64::MAX, 1, 1] }) });
+    let acked = Reply::Acked { accepted: vec![1], gone: vec![u64::MAX] };
+    assert!(stepped.effects.contains(&Effect::Reply { call: CallId(bench.call), reply: acked }), "{:?}", stepped.effects);
     let Caller::Worker { worker, .. } = caller else { panic!("a worker") };
     assert!(bench.broker.state().workers[&worker].outbox.is_empty());
 }
@@ -311,6 +350,7 @@ fn what_the_world_has_against_a_launch_holds_for_a_new_one_alone() {
             stem: "w".into(),
             token: Token::new(TOKEN),
             allowance: Allowance::Exactly(0),
+            runner: Runner::Command,
             group: None,
             timeout_ms: None,
         };
