@@ -3,6 +3,7 @@
 //! ```text
 //!   plan.rs      what each worker does, from the seed and its name alone
 //!   script.rs    a client of the broker that goes through its plan: calls, answers, repeats after a crash
+//!   mail.rs      what clients are handed unasked
 //!   kernel.rs    processes and the supervisor's table of them
 //!   world.rs     the pieces together; what may happen next, and its happening
 //!   model.rs     a second, independent book-keeping from the committed events
@@ -18,6 +19,7 @@ pub mod explore;
 mod impostor;
 mod journal;
 mod kernel;
+mod mail;
 mod model;
 mod plan;
 mod presence;

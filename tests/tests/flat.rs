@@ -5,9 +5,9 @@
 use std::time::{Duration, Instant};
 
 use roost_core::broker::{Broker, Outcome as Stepped};
-use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
+use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Role, Settle, Speak, Task};
 use roost_core::effect::Effect;
-use roost_core::event::{Context, Digest, InterruptScope, Place, Settings, Timing};
+use roost_core::event::{Context, Delivery, Digest, InterruptScope, Join, Place, Runner, Settings, Timing};
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Incarnation, Token, TreeId};
@@ -41,6 +41,8 @@ impl Bench {
             depth_max: 10,
             interrupt_scope: InterruptScope::All,
             group_caps: Vec::new(),
+            delivery: Delivery::default(),
+            join: Join::default(),
             timing: Timing::default(),
         };
         let open = Open { tree, token: Token::new([1; 16]), request_id: tree.to_string(), key: None, ephemeral: false, settings };
@@ -71,11 +73,40 @@ impl Bench {
     }
 
     fn launch(&mut self, caller: Caller, tasks: usize, allowance: u64) {
+        self.launch_as(caller, tasks, allowance, false);
+    }
+
+    /// A worker that speaks connects, takes its task in, and ends its turn.
+    fn settle(&mut self, of: Incarnation) {
+        let caller = self.caller(of);
+        let Caller::Worker { worker, epoch } = caller else { panic!("a worker") };
+        let pid = u32::try_from(of.execution.0).expect("small");
+        let role = Some(Role::Voice { can_park: true, steers: true });
+        let claim = Claim { tree: TREE, worker: Some(worker), token: Token::new([2; 16]), epoch: Some(epoch), lineage: vec![pid], role };
+        self.ask(|call| Command::Hello { call, claim: Some(claim) });
+        let context = Some(Context { digest: Digest(1), bytes: 0, place: Place::Journal });
+        let settle = Settle {
+            request_id: "settle".into(),
+            answered: true,
+            context,
+            aborted: false,
+            error: None,
+            wrapped_up: false,
+            truncated: false,
+            usage: None,
+        };
+        for speak in [Speak::Ack { items: vec![1] }, Speak::Settle { settle }] {
+            self.ask(|call| Command::Speak { call, caller, lease: Some(1), speak: Box::new(speak) });
+        }
+    }
+
+    fn launch_as(&mut self, caller: Caller, tasks: usize, allowance: u64, speaks: bool) {
         let task = || Task {
             name: None,
             stem: "w".into(),
             token: Token::new([2; 16]),
             allowance: Allowance::Exactly(allowance),
+            runner: if speaks { Runner::Worker } else { Runner::Command },
             group: None,
             timeout_ms: None,
         };
@@ -127,11 +158,11 @@ fn ended(n: u32) -> Bench {
 fn waiting(n: u32) -> Bench {
     let mut bench = Bench::new(100_000);
     for _ in 0..n / 2 {
-        bench.launch(Caller::Root(TREE), 1, 1);
+        bench.launch_as(Caller::Root(TREE), 1, 1, true);
         let lead = bench.running.pop_back().expect("the cap is large");
         bench.launch(bench.caller(lead), 1, 0);
         bench.running.pop_back();
-        bench.step(Command::Settle { incarnation: lead, context: Context { digest: Digest(1), bytes: 0, place: Place::Journal } });
+        bench.settle(lead);
     }
     bench.running.clear();
     bench.ask(|call| Command::Cap { call, caller: Caller::Root(TREE), cap: Some(100_000) });
@@ -148,7 +179,7 @@ fn lent(n: u32) -> Bench {
         bench.launch(caller, 1, 0);
         bench.running.pop_back();
         let request_id = "wait".to_owned();
-        bench.ask(|call| Command::Wait { call, caller, request_id, names: Vec::new(), any: false, timeout_ms: Some(1) });
+        bench.ask(|call| Command::Wait { call, caller, request_id, names: Vec::new(), any: false, tell_later: false, timeout_ms: Some(1) });
     }
     bench.running.clear();
     bench

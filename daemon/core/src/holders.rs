@@ -51,6 +51,11 @@ impl Holders {
         }
     }
 
+    /// The process behind a lease is gone.
+    pub fn leave(&mut self, tree: TreeId, owner: Owner) {
+        self.of.remove(&(tree, owner));
+    }
+
     /// Who holds the lease of this lead.
     pub fn get(&self, tree: TreeId, owner: Owner) -> Option<&Holding> {
         self.of.get(&(tree, owner))

@@ -97,7 +97,7 @@ impl<'a> Step<'a> {
             self.turns.push(*worker);
         } else if let Event::Parked { worker, .. } = event {
             self.left.push((*worker, Rejection::Parked));
-        } else if let Event::MainExited { worker, .. } | Event::SlotFreed { worker, .. } = event
+        } else if let Event::MainExited { worker, .. } | Event::SlotFreed { worker, .. } | Event::StartDeferred { worker, .. } = event
             && let Some(epoch) = self.state.workers.get(worker).map(|worker| worker.epoch)
         {
             self.left.push((*worker, Rejection::StaleEpoch { epoch }));

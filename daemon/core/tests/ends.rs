@@ -149,7 +149,7 @@ fn an_interrupt_reaches_what_the_tree_says() {
         let mut bench = Bench::new(scope);
         let attended = bench.launch(Caller::Root(TREE), "attended", true);
         bench.launch(Caller::Root(TREE), "background", false);
-        let (call, stepped) = bench.ask(|call| Command::Interrupt { call, caller: Caller::Root(TREE), no_wait: true });
+        let (call, stepped) = bench.ask(|call| Command::Interrupt { call, caller: Caller::Root(TREE), request_id: None, no_wait: true });
         let Some(Reply::Interrupted { stopped, .. }) = reply(&stepped, call) else { panic!("{scope:?}: {stepped:?}") };
         assert_eq!(*stopped, expected, "{scope:?}");
         let signalled =

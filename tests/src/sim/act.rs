@@ -3,14 +3,14 @@
 mod answers;
 mod mail;
 
-use roost_core::command::{CallId, Caller, Claim, Command};
+use roost_core::command::{CallId, Caller, Claim, Command, Role, Speak};
 use roost_core::event::Owner;
 use roost_proto::id::TreeId;
 use roost_proto::link::ExitStatus;
 
-use super::kernel::Mail;
+use super::mail::{Errand, Mail};
 use super::plan::{Ending, Gather, Op, Which};
-use super::script::{Ask, Asking, Call, Mode, Who, context_of, token_of};
+use super::script::{Ask, Asking, Call, Mode, Script, Who, context_of, token_of};
 use super::world::World;
 use super::{Checked, check};
 
@@ -18,7 +18,6 @@ impl World {
     /// In how many ways this client may go on now; 0 when it has to wait.
     pub(crate) fn choices(&self, who: Who) -> u8 {
         let Some(script) = self.script(who) else { return 0 };
-        let mut mail = None;
         if let Who::Proc(incarnation) = who {
             let Some(proc) = self.supervisor.procs.get(&incarnation).filter(|proc| proc.main) else { return 0 };
             if proc.termed && !proc.program.stubborn {
@@ -30,21 +29,29 @@ impl World {
             if proc.closed && script.mode == Mode::Settled {
                 return 1;
             }
-            mail = proc.mail.front();
         } else if script.op().is_none() {
             return 0;
         }
         if script.life != self.life {
             return 1;
         }
-        if let Some(call) = &script.call {
-            return u8::from(self.answers.contains_key(&call.id));
+        let goes_on = u8::from(self.goes_on(script));
+        match script.mail.front() {
+            Some(Mail::AskPark) if script.may_park() => 3,
+            Some(_) => 1 + goes_on,
+            // The broker was lost when its answer was under way.
+            None if self.has_stray_answer(script) => 1,
+            None if script.asked && script.may_park() => 3,
+            None => goes_on,
         }
-        match (mail, script.mode) {
-            (Some(Mail::AskPark), Mode::Settled | Mode::Ready) => 3,
-            (Some(_), _) | (None, Mode::Active | Mode::Leaving) => 1,
-            (None, Mode::Settled | Mode::Ready) => 0,
-        }
+    }
+
+    fn goes_on(&self, script: &Script) -> bool {
+        script.call.is_none() && script.mode == Mode::Active && script.errands.is_empty()
+    }
+
+    pub(crate) fn has_stray_answer(&self, script: &Script) -> bool {
+        script.call.as_ref().is_some_and(|call| self.answers.contains_key(&call.id))
     }
 
     /// Whether the next thing of this client is its end.
@@ -64,34 +71,49 @@ impl World {
                 self.end_process(incarnation, ExitStatus::Signal(15), false);
                 return Ok(());
             }
-            if proc.closed && proc.script.mode == Mode::Settled {
-                return self.end(who);
-            }
-            if proc.script.mode == Mode::Leaving {
+            // The end of its input tells whoever was not asked that it is parked.
+            if proc.script.mode == Mode::Leaving || (proc.closed && proc.script.mode == Mode::Settled) {
                 let leaves = proc.program.leaves;
                 self.end_process(incarnation, ExitStatus::Code(0), leaves);
                 return Ok(());
             }
         }
-        let life = self.life;
-        let Some(script) = self.script_mut(who) else { return Ok(()) };
-        if script.life != life {
+        let Some(script) = self.script(who) else { return Ok(()) };
+        if script.life != self.life {
             return self.connect(who);
         }
-        if let Some(call) = script.call.clone() {
-            let Some(answer) = self.answers.remove(&call.id) else { return Ok(()) };
-            self.calling.remove(&call.id);
+        let first = script.mail.front().filter(|mail| **mail == Mail::AskPark || choice == 0).cloned();
+        if let Some(mail) = first {
             if let Some(script) = self.script_mut(who) {
-                script.call = None;
+                script.mail.pop_front();
             }
-            return self.take_in(who, call, answer);
+            return if let Mail::Answer(id) = mail { self.take_answer(who, id) } else { self.read_mail(who, mail, choice) };
         }
-        if let Who::Proc(incarnation) = who
-            && let Some(mail) = self.supervisor.procs.get_mut(&incarnation).and_then(|proc| proc.mail.pop_front())
-        {
-            return self.read_mail(incarnation, mail, choice);
+        if self.goes_on(script) {
+            return self.go_on(who);
         }
-        self.go_on(who)
+        match script.call.as_ref().map(|call| call.id).filter(|id| self.answers.contains_key(id)) {
+            Some(id) => self.take_answer(who, id),
+            None => self.answer_park(who, choice),
+        }
+    }
+
+    /// The answer to an errand, or to the call of the plan.
+    fn take_answer(&mut self, who: Who, id: u64) -> Checked {
+        self.calling.remove(&id);
+        let Some(answer) = self.answers.remove(&id) else { return Ok(()) };
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        if let Some(index) = script.errands.iter().position(|(of, _)| *of == id) {
+            let (_, errand) = script.errands.remove(index);
+            return self.take_errand(who, errand, answer);
+        }
+        match script.call.take_if(|call| call.id == id) {
+            Some(call) => {
+                script.asked = false;
+                self.take_in(who, call, answer)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Connects to the broker that is there now; what was asked of the old one is asked again.
@@ -100,9 +122,10 @@ impl World {
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         script.life = life;
         script.side.clear();
+        script.lost_connection();
         script.caller = script.caller.filter(|_| matches!(who, Who::Root(_)));
         if let Some(call) = script.call.take()
-            && call.ask != Ask::Hello
+            && !matches!(call.ask, Ask::Hello | Ask::Lease)
         {
             script.again = Some(call);
         }
@@ -110,7 +133,8 @@ impl World {
             Who::Proc(_) => self.ask(who, Ask::Hello),
             Who::Root(index) => {
                 self.presence(index, true)?;
-                self.ask_again(who)
+                let leased = self.script(who).is_some_and(|script| script.lease.is_some());
+                if leased { self.ask(who, Ask::Lease) } else { self.ask_again(who) }
             }
         }
     }
@@ -132,7 +156,7 @@ impl World {
 
     fn ask(&mut self, who: Who, ask: Ask) -> Checked {
         let Some(script) = self.script_mut(who) else { return Ok(()) };
-        let request = if ask == Ask::Hello { String::new() } else { script.fresh_request() };
+        let request = if matches!(ask, Ask::Hello | Ask::Lease) { String::new() } else { script.fresh_request() };
         self.send(who, ask, request)
     }
 
@@ -148,7 +172,7 @@ impl World {
         let asking =
             Asking { script, plan: &self.plan, settings: &self.settings[index], claim, tree, ephemeral: self.presences[index].ephemeral };
         let command = asking.command(&call);
-        if call.ask == Ask::Park {
+        if matches!(call.ask, Ask::Park | Ask::Settle) {
             let (digest, _) = context_of(&script.name, &script.at);
             let at = script.at.clone();
             self.contexts.insert(digest, at);
@@ -157,6 +181,17 @@ impl World {
             script.call = Some(call);
         }
         self.step(command)
+    }
+
+    /// A small call beside the one of the plan.
+    pub(super) fn run_errand(&mut self, who: Who, errand: Errand, speak: Speak) -> Checked {
+        self.calls += 1;
+        let id = if self.calls_by_caller { self.errand_of(who) } else { self.calls };
+        self.calling.insert(id, who);
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        script.errands.push((id, errand));
+        let (caller, lease) = (script.caller.unwrap_or(Caller::Operator), script.lease);
+        self.step(Command::Speak { call: CallId(id), caller, lease, speak: Box::new(speak) })
     }
 
     /// A client in the background waits; the worker goes on, and what that client is told is its own affair.
@@ -170,7 +205,7 @@ impl World {
         script.next();
         let caller = script.caller.unwrap_or(Caller::Operator);
         let request_id = format!("side{id}");
-        self.step(Command::Wait { call: CallId(id), caller, request_id, names: vec![name], any: false, timeout_ms: None })
+        self.step(Command::Wait { call: CallId(id), caller, request_id, names: vec![name], any: false, tell_later: false, timeout_ms: None })
     }
 
     /// A number that depends on the caller alone: at most one call of each is under way.
@@ -182,8 +217,26 @@ impl World {
         }
     }
 
+    /// The same for errands, of which several may be.
+    fn errand_of(&self, who: Who) -> u64 {
+        let first = match who {
+            Who::Root(index) => 5_000_000 + index as u64 * 1_000,
+            Who::Proc(of) => 10_000_000 + of.execution.0 * 100_000 + u64::from(of.epoch.0) * 1_000,
+        };
+        let taken = |id: &u64| self.answers.contains_key(id) || self.script(who).is_some_and(|script| script.has_errand(*id));
+        (first..).find(|id| !taken(id)).unwrap_or(first)
+    }
+
     pub(crate) fn claim(&self, who: Who) -> Option<Claim> {
-        let Who::Proc(incarnation) = who else { return None };
+        let incarnation = match who {
+            Who::Root(index) => {
+                let tree = self.roots.get(index)?.tree?;
+                let token = self.state().trees.get(&tree)?.token;
+                let lineage = vec![u32::try_from(index).ok()? + 1];
+                return Some(Claim { tree, worker: None, token, epoch: None, lineage, role: Some(Role::Root) });
+            }
+            Who::Proc(incarnation) => incarnation,
+        };
         let proc = self.supervisor.procs.get(&incarnation)?;
         let (digest, _) = context_of(&proc.script.name, &Default::default());
         Some(Claim {
@@ -191,7 +244,8 @@ impl World {
             worker: Some(proc.worker),
             token: token_of(u64::try_from(digest).ok()?),
             epoch: Some(incarnation.epoch),
-            lineage: vec![7_000, proc.pid, 1],
+            lineage: vec![proc.pid, 1],
+            role: proc.program.speaks.then_some(Role::Voice { can_park: proc.program.can_park, steers: proc.program.steers }),
         })
     }
 
@@ -235,7 +289,8 @@ impl World {
             }
             Op::Gather(Gather::Park) => Some(Ask::Park),
             Op::Gather(Gather::Wait) => Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None }),
-            Op::Gather(Gather::Settle) => Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: Some(0) }),
+            Op::Gather(Gather::Settle) => Some(Ask::Settle),
+            Op::Lease => Some(Ask::Lease),
             Op::Open => Some(Ask::Open),
             Op::Pause(paused) => Some(Ask::Pause(paused)),
             Op::Interrupt => Some(Ask::Interrupt),

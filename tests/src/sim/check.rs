@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use roost_core::broker::Outcome as Stepped;
 use roost_core::command::{CallId, Caller};
-use roost_core::effect::{Effect, End, Reply};
+use roost_core::effect::{Delivery, Effect, Owed, OwedKind, Reply};
 use roost_core::event::{Event, Grant};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
+use roost_core::state::outbox::Item;
 use roost_core::state::tree::Tree;
 use roost_core::state::worker::{Phase, Worker};
 use roost_core::{invariants, recover};
@@ -90,6 +91,7 @@ fn work_conservation(state: &State, tree: &Tree, cap_of_all: Option<u32>) -> Che
         | Phase::Waiting { .. }
         | Phase::ParkAsked { .. }
         | Phase::Leaving { .. }
+        | Phase::Closing { .. }
         | Phase::Emptying { .. }
         | Phase::Gone { .. }
         | Phase::Finishing { .. }
@@ -145,7 +147,7 @@ fn open_effects(world: &World) -> Checked {
                 let done = match signal {
                     Signal::Term => proc.termed,
                     Signal::Kill => !proc.main,
-                    Signal::CloseStdin => true,
+                    Signal::CloseStdin => proc.closed || !proc.main,
                 };
                 if !done {
                     return Err(format!("{signal:?} to {incarnation} is lost"));
@@ -153,9 +155,11 @@ fn open_effects(world: &World) -> Checked {
             }
             Effect::Reply { .. }
             | Effect::Refuse { .. }
-            | Effect::Deliver { .. }
+            | Effect::Deliver(_)
+            | Effect::Withdraw { .. }
+            | Effect::LeaseLost { .. }
             | Effect::AskPark { .. }
-            | Effect::ParkOk { .. }
+            | Effect::ForgetText(_)
             | Effect::Forget { .. }
             | Effect::Adopt { .. }
             | Effect::RemoveFiles { .. }
@@ -172,8 +176,22 @@ fn open_effects(world: &World) -> Checked {
 }
 
 /// An end that is announced to its lead: never a silent one (S3).
-pub(crate) fn announced(to: &str, end: &End) -> Checked {
-    if Model::is_silent(&end.outcome) { Err(format!("{to} is told that {} was stopped (S3)", end.name)) } else { Ok(()) }
+pub(crate) fn announced(to: &str, owed: &Owed) -> Checked {
+    match &owed.what {
+        OwedKind::Completion(end) if Model::is_silent(&end.outcome) => Err(format!("{to} is told that {} was stopped (S3)", end.name)),
+        _ => Ok(()),
+    }
+}
+
+/// An item on its way to whom it is owed.
+pub(crate) fn owed(world: &World, delivery: &Delivery, owed: &Owed) -> Checked {
+    announced(&format!("{:?}", delivery.to.owner), owed)?;
+    let state = world.state();
+    let Some(lead) = state.lead(delivery.to.tree, delivery.to.owner) else { return Ok(()) };
+    match lead.outbox.get(owed.seq) {
+        Some(Item::Completion { held: Some(_), .. }) => Err(format!("{:?} is handed an end that is held back: {owed:?}", delivery.to)),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A refusal of what must not be refused.
@@ -223,9 +241,9 @@ pub(crate) fn knows_all(world: &World, who: Who) -> Checked {
     if script.at.maimed || !gathers || !matches!(script.caller, Some(Caller::Worker { .. } | Caller::Root(_))) {
         return Ok(());
     }
-    for (child, outcome) in world.model.tellable(world.owner(who), script.tree) {
-        if outcome.is_none() || !script.at.known.contains(&child) {
-            return Err(format!("{} goes without the end of {child}: {outcome:?} (I10)", script.name));
+    for (execution, outcome) in world.model.tellable(world.owner(who), script.tree) {
+        if outcome.is_none() || !script.at.known.contains(&execution) {
+            return Err(format!("{} goes without the end of {execution}: {outcome:?} (I10)", script.name));
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use roost_core::event::Settings;
 
+use super::mail::{Got, Mail};
 use super::plan::{Op, Plan, Program};
 use super::run::standing;
 use super::script::{Ask, Who};
@@ -124,8 +125,13 @@ fn settle(world: &mut World) -> Checked {
             Action::Commit | Action::Order => true,
             Action::Report => world.supervisor.next_is_start(),
             Action::Act(who, _) => world.script(*who).is_some_and(|script| {
-                let answered = script.call.as_ref().is_some_and(|call| world.answers.contains_key(&call.id));
-                !world.is_ending(*who) && (script.life != world.life || answered)
+                let small = script.mail.front().is_some_and(|mail| match mail {
+                    Mail::Answer(_) => true,
+                    // Its task, and what is not owed any more.
+                    Mail::Items { items, .. } => items.iter().all(|(_, got)| *got == Got::Task),
+                    Mail::Withdrawn(_) | Mail::AskPark | Mail::LeaseLost => false,
+                });
+                !world.is_ending(*who) && (script.life != world.life || small || world.has_stray_answer(script))
             }),
             Action::Hangup
             | Action::Deadline

@@ -1,6 +1,6 @@
 //! Processes that claim to be somebody else, or that are no more: old epochs, wrong tokens, strangers. Nothing comes of them.
 
-use roost_core::command::{CallId, Caller, Claim, Command};
+use roost_core::command::{CallId, Caller, Claim, Command, Settle, Speak};
 use roost_core::effect::Effect;
 use roost_core::event::{Context, Digest, Place};
 use roost_proto::id::{Epoch, Incarnation};
@@ -31,6 +31,18 @@ impl World {
         self.step(Command::Tick)?;
         self.calls += 1;
         let call = CallId(self.calls);
+        let lease = self.state().workers.get(&worker).and_then(|worker| worker.speech.as_ref()).map(|speech| speech.lease);
+        let speak = |caller, lease, speak| Command::Speak { call, caller, lease, speak: Box::new(speak) };
+        let settle = Settle {
+            request_id: "impostor".into(),
+            answered: true,
+            context: Some(context),
+            aborted: false,
+            error: None,
+            wrapped_up: false,
+            truncated: false,
+            usage: None,
+        };
         let hello = |claim: Claim| Command::Hello { call, claim: Some(claim) };
         let command = match kind {
             0 => hello(Claim { token: token_of(1), ..claim }),
@@ -40,13 +52,13 @@ impl World {
             4 => hello(Claim { worker: None, ..claim }),
             5 => Command::Cap { call, caller: stale, cap: None },
             6 => Command::Park { call, caller: stale, context },
-            7 => Command::Ack { incarnation: gone, last: u64::MAX },
-            8 => Command::Settle { incarnation: gone, context },
-            9 => Command::ParkReady { incarnation: gone, context },
+            7 => speak(stale, lease, Speak::Ack { items: vec![1, 2, 3] }),
+            8 => speak(stale, lease, Speak::Settle { settle }),
+            9 => speak(stale, lease, Speak::ParkReady { context: Some(context) }),
             10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: false },
             // A stranger with the right token; before its process is known it would have to wait.
             11 if known => hello(Claim { lineage: vec![1, 7_000], ..claim }),
-            _ => Command::Wait { call, caller: stale, request_id: "stale".into(), names: Vec::new(), any: false, timeout_ms: None },
+            _ => Command::Wait { call, caller: stale, request_id: "stale".into(), names: Vec::new(), any: false, tell_later: false, timeout_ms: None },
         };
         let outcome = self.broker.step(self.moment(), command.clone()).map_err(|error| format!("the broker stops: {error}"))?;
         if !outcome.records.is_empty() {
@@ -59,15 +71,17 @@ impl World {
             Effect::Reply { .. }
             | Effect::Spawn(_)
             | Effect::Signal { .. }
-            | Effect::Deliver { .. }
+            | Effect::Deliver(_)
+            | Effect::Withdraw { .. }
+            | Effect::LeaseLost { .. }
             | Effect::AskPark { .. }
-            | Effect::ParkOk { .. }
+            | Effect::ForgetText(_)
             | Effect::Adopt { .. }
             | Effect::RemoveFiles { .. }
             | Effect::Leave => false,
         };
         let heard =
-            kind > 6 && kind < 11 || outcome.effects.iter().any(|effect| matches!(effect, Effect::Refuse { call: of, .. } if *of == call));
+            kind == 10 || outcome.effects.iter().any(|effect| matches!(effect, Effect::Refuse { call: of, .. } if *of == call));
         match outcome.effects.iter().find(|effect| !harmless(effect)) {
             Some(effect) => Err(format!("an impostor is answered (I5, I12): {command:?}: {effect:?}")),
             None if heard => Ok(()),

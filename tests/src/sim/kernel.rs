@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use roost_core::command::Command;
-use roost_core::effect::{Effect, End, Spawn};
+use roost_core::effect::{Effect, Spawn};
 use roost_proto::id::{Incarnation, WorkerId};
 use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity, Signal};
 
@@ -26,31 +26,12 @@ pub(crate) struct Proc {
     pub(crate) closed: bool,
     pub(crate) program: Program,
     pub(crate) script: Script,
-    pub(crate) mail: VecDeque<Mail>,
 }
 
 impl Proc {
     /// Whether it counts against the cap in the kernel's view.
     pub(crate) fn counts(&self) -> bool {
         self.main || (self.leftovers && self.end_leftovers)
-    }
-}
-
-/// What the broker tells a worker without having been asked.
-#[derive(Debug, Clone)]
-pub(crate) enum Mail {
-    Items(Vec<(u64, End)>),
-    AskPark,
-    ParkOk,
-}
-
-impl std::hash::Hash for Mail {
-    fn hash<H: std::hash::Hasher>(&self, to: &mut H) {
-        match self {
-            Self::Items(items) => items.iter().for_each(|(seq, end)| (seq, end.worker).hash(to)),
-            Self::AskPark => 1.hash(to),
-            Self::ParkOk => 2.hash(to),
-        }
     }
 }
 
@@ -216,12 +197,8 @@ impl Supervisor {
     }
 
     /// For the comparison of worlds.
-    pub(crate) fn digest(&self, to: &mut impl std::hash::Hasher) {
-        use std::hash::Hash;
-        self.children.hash(to);
-        self.procs.hash(to);
-        self.started.hash(to);
-        format!("{:?}{:?}", self.orders, self.reports).hash(to);
+    pub(crate) fn told(&self) -> String {
+        format!("{:?}{:?}{:?}{:?}{:?}", self.children, self.procs, self.started, self.orders, self.reports)
     }
 }
 

@@ -3,12 +3,13 @@
 //! It shares no code with the core's state, so that a fault of the one shows against the other.
 
 mod queue;
+mod spoken;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use roost_core::event::{Event, Grant, Owner, Record};
 use roost_core::state::State;
-use roost_proto::id::{Epoch, TreeId, WorkerId};
+use roost_proto::id::{Epoch, ExecutionId, TreeId, WorkerId};
 use roost_proto::outcome::{Failure, Outcome};
 
 use super::Checked;
@@ -31,6 +32,9 @@ pub(crate) struct Known {
     /// It is being ended.
     stopping: bool,
     pub(crate) outcome: Option<Outcome>,
+    execution: ExecutionId,
+    /// Its executions before that, and how they ended.
+    past: Vec<(ExecutionId, Outcome)>,
     /// It is ready to have a slot back; how many starts went before it while its group had room.
     ready: Option<u64>,
     /// Its place in the queue when it was accepted.
@@ -69,12 +73,20 @@ impl Model {
     }
 
     /// The children that this owner launched itself, that are still its own, and whose end must have been told.
-    pub(crate) fn tellable(&self, owner: Owner, tree: Option<TreeId>) -> Vec<(WorkerId, Option<&Outcome>)> {
+    pub(crate) fn tellable(&self, owner: Owner, tree: Option<TreeId>) -> Vec<(ExecutionId, Option<&Outcome>)> {
         let own = |known: &&Known| Some(known.tree) == tree && known.owner == owner && known.launcher == owner;
         let of = self.workers.iter().filter(|(_, known)| own(known));
-        of.filter(|(_, known)| !known.outcome.as_ref().is_some_and(Self::is_silent))
-            .map(|(worker, known)| (*worker, known.outcome.as_ref()))
-            .collect()
+        let current = of.clone().map(|(_, known)| (known.execution, known.outcome.as_ref()));
+        let past = of.flat_map(|(_, known)| known.past.iter().map(|(execution, outcome)| (*execution, Some(outcome))));
+        current.chain(past).filter(|(_, outcome)| !outcome.is_some_and(Self::is_silent)).collect()
+    }
+
+    /// What an execution is called, whatever its number: its worker's name, and which one of that worker it is.
+    pub(crate) fn execution_name(&self, execution: ExecutionId) -> Option<String> {
+        self.workers.values().find_map(|known| {
+            let all = known.past.iter().map(|(past, _)| *past).chain([known.execution]);
+            all.enumerate().find(|(_, of)| *of == execution).map(|(nth, _)| format!("{}#{nth}", known.name))
+        })
     }
 
     fn worker(&mut self, worker: WorkerId) -> Checked<&mut Known> {
@@ -120,6 +132,8 @@ impl Model {
                         deferred: false,
                         stopping: false,
                         outcome: None,
+                        execution: task.execution,
+                        past: Vec::new(),
                         ready: None,
                         place,
                         at_once: false,
@@ -161,13 +175,12 @@ impl Model {
                 known.ready = None;
                 self.note_ready(Owner::Worker(*worker));
             }
+            Event::Spoken(spoken) => self.spoken(spoken)?,
             Event::Reowned { worker, owner } => self.worker(*worker)?.owner = *owner,
             Event::Ended { worker, outcome } => self.ended(*worker, outcome)?,
             Event::ProcessStarted { .. }
             | Event::Blocked { .. }
-            | Event::Settled { .. }
             | Event::Resumed { .. }
-            | Event::Delivered { .. }
             | Event::ParkAsked { .. }
             | Event::ParkCancelled { .. }
             | Event::MainExited { .. }

@@ -32,6 +32,8 @@ pub(crate) enum Op {
     /// Until it knows the end of every child.
     Gather(Gather),
     Open,
+    /// A root takes its lease.
+    Lease,
     Cap(u32),
     Pause(bool),
     Interrupt,
@@ -85,6 +87,12 @@ pub(crate) struct Program {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) grouped: bool,
     pub(crate) allowance: u64,
+    /// By the worker protocol.
+    pub(crate) speaks: bool,
+    /// It can save its context inside of a call, and says so.
+    pub(crate) can_park: bool,
+    /// It takes items in while a turn is on.
+    pub(crate) steers: bool,
 }
 
 /// How wild a run is.
@@ -100,8 +108,12 @@ pub(crate) struct Plan {
 impl Program {
     /// Does these things, then exits 0.
     pub(crate) fn plain(ops: Vec<Op>, allowance: u64) -> Self {
+        let speaks = ops.contains(&Op::Gather(Gather::Settle));
         Self {
-            ops,
+            ops: if speaks { spoken(ops) } else { ops },
+            speaks,
+            can_park: true,
+            steers: true,
             ending: Ending::Code(0),
             fate: Fate::Starts,
             corrupts: false,
@@ -113,6 +125,20 @@ impl Program {
             allowance,
         }
     }
+}
+
+/// The plan of a worker that speaks: it is never parked by its own will, and its last turn ends with a settle.
+fn spoken(mut ops: Vec<Op>) -> Vec<Op> {
+    ops.retain(|op| !matches!(op, Op::Park));
+    for op in &mut ops {
+        if *op == Op::Gather(Gather::Park) {
+            *op = Op::Gather(Gather::Settle);
+        }
+    }
+    if ops.last() != Some(&Op::Gather(Gather::Settle)) {
+        ops.push(Op::Gather(Gather::Settle));
+    }
+    ops
 }
 
 /// How deep the name of a worker says that it is.
@@ -139,6 +165,8 @@ impl Plan {
         program.lingers = rng.chance(50);
         program.stubborn = rng.chance(200);
         program.leaves = rng.chance(150);
+        program.can_park = rng.chance(750);
+        program.steers = rng.chance(750);
         if !self.tidy {
             program.timeout_ms = rng.chance(80).then(|| 1 + rng.below(4_000));
             program.corrupts = rng.chance(20);
@@ -152,14 +180,20 @@ impl Plan {
         program.ending = match rng.below(100) {
             0..80 => Ending::Code(0),
             80..92 => Ending::Code(3),
+            _ if program.speaks => Ending::Code(3),
             _ => Ending::Signal(11),
         };
         program
     }
 
+    /// What a worker does in its n-th execution, from 0.
+    pub(crate) fn ops_of(&self, _name: &str, program: &Program, run: usize) -> Vec<Op> {
+        if run == 0 { program.ops.clone() } else { vec![Op::Gather(Gather::Settle)] }
+    }
+
     fn worker_ops(&self, rng: &mut Rng, depth: usize, allowance: u64) -> Vec<Op> {
         let launches = if allowance == 0 { u64::from(rng.chance(20)) } else { [1, 1, 2, 2][rng.index(4)].min(4 - depth as u64) };
-        let speaks = rng.chance(300);
+        let speaks = rng.chance(400);
         let mut ops = Vec::new();
         for _ in 0..launches {
             ops.push(Op::Launch { tasks: 1 + rng.below(3), foreground: rng.chance(150) });
@@ -173,6 +207,8 @@ impl Plan {
                 0 => Gather::Wait,
                 _ => Gather::Park,
             }));
+        } else if speaks {
+            ops.push(Op::Gather(Gather::Settle));
         }
         ops
     }
@@ -197,6 +233,9 @@ impl Plan {
     pub(crate) fn root(&self, name: &str) -> Vec<Op> {
         let mut rng = Rng::of(self.seed, name);
         let mut ops = vec![Op::Open];
+        if rng.chance(600) {
+            ops.push(Op::Lease);
+        }
         for _ in 0..1 + rng.below(3) {
             ops.push(Op::Launch { tasks: 1 + rng.below(3), foreground: rng.chance(150) });
             for _ in 0..rng.below(3) {

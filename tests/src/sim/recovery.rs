@@ -95,8 +95,7 @@ fn result(world: &World) -> Result {
         Some((known.name.clone(), (known.outcome.clone()?, limit, reserved)))
     });
     let told = world.roots.iter().map(|root| {
-        let known = root.at.known.iter().filter_map(|id| world.model.workers.get(id));
-        let mut names: Vec<String> = known.map(|worker| worker.name.clone()).collect();
+        let mut names: Vec<String> = root.at.known.iter().filter_map(|execution| world.model.execution_name(*execution)).collect();
         names.sort();
         (root.name.clone(), names)
     });

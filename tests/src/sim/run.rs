@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use roost_core::event::{Settings, Timing};
+use roost_core::event::{Delivery, Join, Settings, Timing};
 
 use super::plan::Plan;
 use super::rng::Rng;
@@ -37,6 +37,8 @@ pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
         stop_grace_ms: [0, 50, 5_000][rng.index(3)],
         depth_max: 2 + u32::try_from(rng.below(4)).unwrap_or(0),
         group_caps: if rng.chance(350) { vec![("writers".into(), 1 + u32::try_from(rng.below(2)).unwrap_or(0))] } else { Vec::new() },
+        delivery: Delivery::default(),
+        join: Join::default(),
         timing: Timing {
             // Whoever lingers leaves only when it is killed, so never 0.
             settle_to_exit_ms: [1, 300, 5_000][rng.index(3)],
@@ -48,6 +50,12 @@ pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
             // Some never answer: never 0 either.
             park_deadline_ms: [1, 50, 10_000][rng.index(3)],
             park_again_ms: [0, 5_000][rng.index(2)],
+            startup_ms: 0,
+            idle_ms: 0,
+            hold_ms: 200,
+            join_window_ms: 100,
+            join_hold_ms: 3_000,
+            join_straggler_ms: 1_500,
         },
     }
 }

@@ -1,12 +1,16 @@
 //! A client of the broker that goes through its plan: what it knows, what it has asked, and the commands that its asking makes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
-use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Task};
-use roost_core::event::{Context, Digest, Place, Settings};
-use roost_proto::id::{Incarnation, Token, TreeId, WorkerId};
+use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Settle, Speak, Target, Task};
+use roost_core::effect::End;
+use roost_core::event::{Context, Digest, Place, Runner, Settings};
+use roost_proto::id::{ExecutionId, Incarnation, MessageId, Token, TreeId};
+use roost_proto::outcome::Failure;
 
-use super::plan::{Op, Plan};
+use super::Checked;
+use super::mail::{Errand, Got, Mail};
+use super::plan::{Ending, Op, Plan};
 
 /// Who acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,8 +26,18 @@ pub(crate) struct Progress {
     pub(crate) requests: u64,
     /// Names of the children that it launched.
     pub(crate) children: Vec<String>,
-    /// Children whose end it was told.
-    pub(crate) known: BTreeSet<WorkerId>,
+    /// Executions of children whose end it was told.
+    pub(crate) known: BTreeSet<ExecutionId>,
+    /// Those of them that it was told by the answer of a call.
+    pub(crate) by_call: BTreeSet<ExecutionId>,
+    /// Those of them that it has taken in as items, as a broker has confirmed.
+    pub(crate) by_item: BTreeSet<ExecutionId>,
+    /// Messages that it has read, or that came back to it.
+    pub(crate) read: BTreeSet<MessageId>,
+    /// How many executions its worker had before.
+    pub(crate) run: usize,
+    /// The call in which it was parked.
+    pub(crate) held: Option<(Ask, String)>,
     /// Something went otherwise than planned: it is not held to knowing all.
     pub(crate) maimed: bool,
 }
@@ -61,6 +75,10 @@ pub(crate) enum Ask {
     },
     Cap(u32),
     Park,
+    /// Take the lease of a root.
+    Lease,
+    /// The end of a turn.
+    Settle,
     Pause(bool),
     Interrupt,
     Close {
@@ -73,10 +91,8 @@ pub(crate) enum Ask {
 pub(crate) enum Mode {
     #[default]
     Active,
-    /// Settled: waits to be told something.
+    /// Settled, or not told its task yet: waits to be told something.
     Settled,
-    /// Has offered its context and waits for the word that it is recorded.
-    Ready,
     /// Must exit.
     Leaving,
 }
@@ -96,15 +112,70 @@ pub(crate) struct Script {
     pub(crate) mode: Mode,
     /// Calls of its background clients.
     pub(crate) side: Vec<u64>,
+    /// The lease of its connection.
+    pub(crate) lease: Option<u64>,
+    /// What came unasked.
+    pub(crate) mail: VecDeque<Mail>,
+    /// It was asked to park and has not answered yet.
+    pub(crate) asked: bool,
+    /// Small calls that it makes beside the one of its plan.
+    pub(crate) errands: Vec<(u64, Errand)>,
+    /// Items that it has taken in and that were owed until then.
+    pub(crate) confirmed: BTreeSet<u64>,
+    /// Items that it has taken in, and whose acknowledgement was lost with its answer.
+    pub(crate) unsure: Vec<(u64, Got)>,
 }
 
 impl Script {
     pub(crate) fn new(name: String, ops: Vec<Op>, at: Progress) -> Self {
-        Self { name, ops, at, tree: None, caller: None, life: u64::MAX, call: None, again: None, mode: Mode::Active, side: Vec::new() }
+        Self {
+            name,
+            ops,
+            at,
+            tree: None,
+            caller: None,
+            life: u64::MAX,
+            call: None,
+            again: None,
+            mode: Mode::Active,
+            side: Vec::new(),
+            lease: None,
+            mail: VecDeque::new(),
+            asked: false,
+            errands: Vec::new(),
+            confirmed: BTreeSet::new(),
+            unsure: Vec::new(),
+        }
     }
 
     pub(crate) fn op(&self) -> Option<&Op> {
         self.ops.get(self.at.pc)
+    }
+
+    /// Whether it may save its context now: everything that it has taken in is confirmed.
+    pub(crate) fn may_park(&self) -> bool {
+        self.errands.is_empty() && self.waits()
+    }
+
+    /// Whether it can save its context: it has settled, or waits inside of a call.
+    pub(crate) fn waits(&self) -> bool {
+        let blocks = |ask: &Ask| matches!(ask, Ask::Wait { .. } | Ask::Read { wait: true, .. } | Ask::Launch { foreground: true, .. });
+        self.call.as_ref().map_or(self.mode == Mode::Settled, |call| blocks(&call.ask))
+    }
+
+    pub(crate) fn has_errand(&self, id: u64) -> bool {
+        self.errands.iter().any(|(of, _)| *of == id)
+    }
+
+    /// Its connection is gone, and what was under way on it.
+    pub(crate) fn lost_connection(&mut self) {
+        self.asked = false;
+        self.mail.clear();
+        for (_, errand) in self.errands.drain(..) {
+            if let Errand::Ack(items) = errand {
+                self.unsure.extend(items);
+            }
+        }
     }
 
     pub(crate) fn next(&mut self) {
@@ -112,18 +183,29 @@ impl Script {
     }
 
     /// Takes the end of a child in; whether it is news.
-    pub(crate) fn learn(&mut self, child: WorkerId) -> bool {
-        self.at.known.insert(child)
+    pub(crate) fn learn(&mut self, execution: ExecutionId) -> bool {
+        self.at.known.insert(execution)
     }
 
-    /// The name of its n-th child.
+    /// The answer of a call tells it of an end; one that asked for what it was not told must not tell it again.
+    pub(crate) fn told(&mut self, end: &End, only_news: bool) -> Checked {
+        let known = self.at.by_call.contains(&end.execution) || self.at.by_item.contains(&end.execution);
+        if known && only_news && !end.told_before {
+            return Err(format!("{} is told of {} twice (I10, I17)", self.name, end.name));
+        }
+        self.at.by_call.insert(end.execution);
+        self.learn(end.execution);
+        Ok(())
+    }
+
+    /// The name of its n-th child in this execution.
     pub(crate) fn child_name(&self, n: usize) -> String {
-        format!("{}.{n}", self.name)
+        format!("{}.{}", self.name, n + self.at.run * 1_000)
     }
 
     pub(crate) fn fresh_request(&mut self) -> String {
         self.at.requests += 1;
-        format!("q{}", self.at.requests)
+        format!("q{}-{}", self.at.run, self.at.requests)
     }
 }
 
@@ -172,14 +254,41 @@ impl Asking<'_> {
             Ask::Launch { names, foreground } => {
                 Command::Launch { call, caller, launch: Box::new(self.launch(request_id, &names, foreground)) }
             }
-            Ask::Wait { names, any, timeout_ms } => Command::Wait { call, caller, request_id, names, any, timeout_ms },
-            Ask::Read { name, wait } => Command::Result { call, caller, tree: None, name, wait, timeout_ms: None },
+            Ask::Wait { names, any, timeout_ms } => {
+                Command::Wait { call, caller, request_id, names, any, tell_later: false, timeout_ms }
+            }
+            Ask::Read { name, wait } => {
+                let (of, request_id) = (Target::Name(name), Some(request_id));
+                Command::Result { call, caller, tree: None, of, wait, request_id, timeout_ms: None }
+            }
+            Ask::Lease => Command::Hello { call, claim: self.claim.clone() },
+            Ask::Settle => self.speak(call, Speak::Settle { settle: self.settle(request_id) }),
             Ask::Stop { names, .. } => Command::Stop { call, caller, names, no_wait: false },
             Ask::Cap(cap) => Command::Cap { call, caller, cap: Some(cap) },
             Ask::Park => Command::Park { call, caller, context: context_of(&self.script.name, &self.script.at).1 },
             Ask::Pause(paused) => Command::Pause { call, caller, paused },
-            Ask::Interrupt => Command::Interrupt { call, caller, no_wait: false },
+            Ask::Interrupt => Command::Interrupt { call, caller, request_id: Some(request_id), no_wait: false },
             Ask::Close { now } => Command::Close { call, caller, now },
+        }
+    }
+
+    pub(crate) fn speak(&self, call: CallId, speak: Speak) -> Command {
+        let caller = self.script.caller.unwrap_or(Caller::Operator);
+        Command::Speak { call, caller, lease: self.script.lease, speak: Box::new(speak) }
+    }
+
+    fn settle(&self, request_id: String) -> Settle {
+        let program = self.plan.of(&self.script.name);
+        let failed = program.ending != Ending::Code(0);
+        Settle {
+            request_id,
+            answered: true,
+            context: Some(context_of(&self.script.name, &self.script.at).1),
+            aborted: false,
+            error: failed.then(|| Failure::Provider { message: "planned".into() }),
+            wrapped_up: false,
+            truncated: false,
+            usage: None,
         }
     }
 
@@ -194,6 +303,7 @@ impl Asking<'_> {
                     stem: "w".into(),
                     token: token_of(u64::try_from(digest).unwrap_or(0)),
                     allowance: Allowance::Exactly(program.allowance),
+                    runner: if program.speaks { Runner::Worker } else { Runner::Command },
                     group: program.grouped.then(|| "writers".into()),
                     timeout_ms: program.timeout_ms,
                 }

@@ -5,10 +5,11 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use roost_core::command::{CallId, Caller, Command, Launch, Open};
+use roost_core::command::{CallId, Caller, Command, Launch, Open, Speak, Target};
 use roost_core::event::{Context, Digest, Place, Settings};
-use roost_core::state::worker::Worker;
-use roost_proto::id::{Epoch, Incarnation, TreeId};
+use roost_core::state::outbox::Item;
+use roost_core::state::worker::{Phase, Worker};
+use roost_proto::id::{Epoch, TreeId};
 use roost_proto::link::ExitStatus;
 
 use super::Checked;
@@ -17,9 +18,11 @@ use super::rng::Rng;
 use super::run::{finish, standing};
 use super::script::{Progress, token_of};
 use super::world::{Action, World};
-use words::{set, task};
+use words::{set, settle, task};
 
 pub(crate) use words::{op, settings};
+
+const CONTEXT: Context = Context { digest: Digest(7), bytes: 1, place: Place::Journal };
 
 /// A scenario being played: the world, and the numbers behind the names.
 struct Table {
@@ -59,9 +62,38 @@ impl Table {
     fn pump(&mut self) -> Checked {
         loop {
             let inner = |action: &&Action| matches!(action, Action::Commit | Action::Order | Action::Report);
-            let Some(action) = self.world.actions().iter().find(inner).copied() else { return Ok(()) };
-            self.world.perform(action)?;
+            if let Some(action) = self.world.actions().iter().find(inner).copied() {
+                self.world.perform(action)?;
+            } else if !self.greet()? {
+                return Ok(());
+            }
         }
+    }
+
+    /// Whoever speaks says hello as soon as it runs, unless its name says that it is mute, and takes its task in. Whether there was one.
+    fn greet(&mut self) -> Checked<bool> {
+        let new = |worker: &&Worker| {
+            worker.phase == Phase::Running && worker.speech.as_ref().is_some_and(|speech| !speech.greeted) && !worker.name.starts_with("mute")
+        };
+        let Some(worker) = self.world.state().workers.values().find(new) else { return Ok(false) };
+        let (name, id) = (worker.name.to_string(), worker.id);
+        self.call(&[&name, "hello"])?;
+        let worker = self.world.state().workers.get(&id).ok_or("it is gone")?;
+        let first = worker.outbox.items_to(u64::MAX).next();
+        let task = first.filter(|(_, item)| **item == Item::Task).map(|(seq, _)| seq.to_string());
+        if let Some(seq) = task {
+            self.call(&[&name, "acks", &seq, "as=task"])?;
+        }
+        Ok(true)
+    }
+
+    /// The newest lease of a lead.
+    fn lease(&self, name: &str) -> Option<u64> {
+        let lease = match self.worker(name) {
+            Ok(worker) => worker.speech.as_ref()?.lease,
+            Err(_) => self.world.state().trees.get(&self.tree)?.lease,
+        };
+        Some(lease).filter(|lease| *lease > 0)
     }
 
     fn worker(&self, name: &str) -> Checked<&Worker> {
@@ -104,21 +136,11 @@ impl Table {
             _ => {}
         }
         let incarnation = self.worker(words[0]).map(Worker::incarnation);
-        let context = Context { digest: Digest(7), bytes: 1, place: Place::Journal };
         match words[1] {
             "exits" => self.world.end_process(incarnation?, ExitStatus::Code(i32::try_from(number(2)).unwrap_or(1)), false),
             "dies" => self.world.end_process(incarnation?, ExitStatus::Signal(i32::try_from(number(2)).unwrap_or(9)), false),
             "leaves" => self.world.end_process(incarnation?, ExitStatus::Code(0), true),
             "emptied" => self.world.perform(Action::Emptied(incarnation?))?,
-            "settles" => self.world.step(Command::Settle { incarnation: incarnation?, context })?,
-            "ready" => self.world.step(Command::ParkReady { incarnation: incarnation?, context })?,
-            "declines" => self.world.step(Command::ParkDecline { incarnation: incarnation?, not_before_ms: number(2) })?,
-            "acks" => {
-                let incarnation = incarnation?;
-                let epoch = words.get(3).and_then(|word| word.strip_prefix("epoch=")?.parse().ok());
-                let epoch = epoch.map_or(incarnation.epoch, Epoch);
-                self.world.step(Command::Ack { incarnation: Incarnation { epoch, ..incarnation }, last: number(2) })?;
-            }
             _ => return self.call(&words),
         }
         Ok(())
@@ -135,6 +157,15 @@ impl Table {
         let request_id = option("id").map_or_else(|| format!("q{}", self.requests), str::to_owned);
         let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let number = names.first().and_then(|word| word.parse::<u32>().ok());
+        let context = CONTEXT;
+        // An older or later process, or an older connection, says it.
+        let epoch = option("epoch").and_then(|epoch| epoch.parse().ok());
+        let speaker = match (caller, epoch) {
+            (Caller::Worker { worker, .. }, Some(epoch)) => Caller::Worker { worker, epoch: Epoch(epoch) },
+            (caller, _) => caller,
+        };
+        let lease = option("lease").map_or_else(|| self.lease(words[0]), |lease| lease.parse().ok());
+        let speak = |speak| Command::Speak { call, caller: speaker, lease, speak: Box::new(speak) };
         let command = match words[1] {
             "launch" | "run" => {
                 let tasks = names.iter().map(|word| task(word, option("timeout"))).collect();
@@ -156,21 +187,29 @@ impl Table {
                 request_id,
                 names: owned,
                 any: false,
+                tell_later: false,
                 timeout_ms: option("timeout").and_then(|n| n.parse().ok()),
             },
-            "waits-any" => Command::Wait { call, caller, request_id, names: owned, any: true, timeout_ms: None },
+            "waits-any" => Command::Wait { call, caller, request_id, names: owned, any: true, tell_later: false, timeout_ms: None },
             "hello" => Command::Hello { call, claim: Some(self.claim(words[0], option("token"), option("epoch"))?) },
             "drains" => Command::Drain { call: Some(call), now: false, timeout_ms: option("timeout").and_then(|n| n.parse().ok()) },
             "opens" => Command::Open { call, open: Box::new(self.open(TreeId(200 + self.calls), request_id, option("key"))?) },
             "is-there" => Command::RootPresence { tree: self.tree, connections: number.unwrap_or(0) },
-            "reads" => Command::Result { call, caller, tree: None, name: names.concat(), wait: false, timeout_ms: None },
+            "reads" => {
+                let of = Target::Name(names.concat());
+                Command::Result { call, caller, tree: None, of, wait: false, request_id: None, timeout_ms: None }
+            }
+            "settles" => speak(Speak::Settle { settle: settle(request_id, &names) }),
+            "ready" => speak(Speak::ParkReady { context: Some(context) }),
+            "declines" => speak(Speak::ParkDecline { not_before_ms: names.concat().parse().unwrap_or(0) }),
+            "acks" => speak(Speak::Ack { items: names.iter().filter_map(|word| word.parse().ok()).collect() }),
             "stop" => Command::Stop { call, caller, names: owned, no_wait: false },
-            "interrupt" => Command::Interrupt { call, caller, no_wait: false },
+            "interrupt" => Command::Interrupt { call, caller, request_id: None, no_wait: false },
             "cap" => Command::Cap { call, caller, cap: number },
             "pause" => Command::Pause { call, caller, paused: true },
             "resume" => Command::Pause { call, caller, paused: false },
             "close" => Command::Close { call, caller, now: false },
-            "parks" => Command::Park { call, caller, context: Context { digest: Digest(7), bytes: 1, place: Place::Journal } },
+            "parks" => Command::Park { call, caller, context },
             other => return Err(format!("nobody knows how to {other}")),
         };
         self.world.contexts.insert(7, Progress::default());

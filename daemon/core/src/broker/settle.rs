@@ -42,6 +42,10 @@ impl Turn<'_, '_> {
         for (worker, rejection) in std::mem::take(&mut self.step.left) {
             let Some(tree) = self.step.state.workers.get(&worker).map(|record| record.tree) else { continue };
             self.calls.refuse_all((tree, Owner::Worker(worker)), &rejection);
+            // Nor does its connection speak for the next process, whether its end was noticed or not.
+            if matches!(rejection, Rejection::StaleEpoch { .. }) {
+                self.holders.leave(tree, Owner::Worker(worker));
+            }
         }
         for worker in std::mem::take(&mut self.step.unblocked) {
             let Some(tree) = self.step.state.workers.get(&worker).map(|record| record.tree) else { continue };

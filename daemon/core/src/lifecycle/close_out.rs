@@ -38,7 +38,7 @@ fn end_upwards(step: &mut Step<'_>, worker: WorkerId, outcome: Outcome) {
 /// What a lead said when the outcome was known starts the next execution, or goes back.
 fn go_on_with_late_words(step: &mut Step<'_>, worker: WorkerId) {
     let Some(record) = step.state.workers.get(&worker).filter(|record| record.outbox.has_late_words()) else { return };
-    let open = step.state.trees.get(&record.tree).is_some_and(|tree| tree.closed_at.is_none());
+    let open = record.stop.is_none() && step.state.trees.get(&record.tree).is_some_and(|tree| tree.closed_at.is_none());
     let event = if open && record.context.is_some() {
         let (job, execution) = (JobId(step.state.last_job + 1), ExecutionId(step.state.last_execution + 1));
         Spoken::ResumeAccepted { worker, job, execution }
@@ -90,7 +90,7 @@ fn release_children(step: &mut Step<'_>, worker: WorkerId) {
 }
 
 /// Ends a worker and everything below it: nothing of it can be admitted any more, what is queued or parked is gone with this
-/// step, what is alive gets TERM now and KILL when the grace is over.
+/// step (an outcome that is known stands), what is alive gets TERM now and KILL when the grace is over.
 pub fn end_subtree(step: &mut Step<'_>, worker: WorkerId, cause: StopCause) {
     let Some(record) = step.state.workers.get(&worker) else { return };
     let Some(tree) = step.state.trees.get(&record.tree) else { return };
@@ -106,7 +106,7 @@ pub fn end_subtree(step: &mut Step<'_>, worker: WorkerId, cause: StopCause) {
         std::iter::once((worker, cause)).chain(below.into_iter().map(|worker| (worker, below_cause))).collect();
     let mut latched = Vec::new();
     for (worker, cause) in all {
-        if step.state.workers.get(&worker).is_some_and(|worker| worker.stop.is_none() && !worker.has_ended() && !worker.has_answered()) {
+        if step.state.workers.get(&worker).is_some_and(|worker| worker.stop.is_none() && !worker.has_ended()) {
             step.record(Event::StopAsked { worker, cause, kill_at });
             latched.push(worker);
         }

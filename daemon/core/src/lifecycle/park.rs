@@ -25,6 +25,9 @@ pub fn park(step: &mut Step<'_>, call: CallId, caller: Caller, context: Context)
         step.record(Event::SlotRetaken { worker });
     }
     step.record(Event::Parked { worker, context, held: None });
+    if let Some(record) = step.state.workers.get(&worker).filter(|record| record.speaks()) {
+        step.effects.push(Effect::Signal { incarnation: record.incarnation(), signal: Signal::CloseStdin });
+    }
     step.reply(call, Reply::Parked);
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::event::{Event, InterruptScope, Owner, Spoken, StopCause};
 use crate::lifecycle::{authority, bounds, close_out};
 use crate::rejection::Rejection;
 use crate::state::State;
+use crate::state::worker::Worker;
 use crate::step::Step;
 
 /// What a stop touched.
@@ -39,7 +40,7 @@ pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Sto
         if ended && step.state.workers.get(&worker).is_some_and(|worker| worker.outbox.has_late_words()) {
             step.record(Event::Spoken(Box::new(Spoken::WordsReturned { worker })));
         }
-        if !ended {
+        if step.state.workers.get(&worker).is_some_and(|worker| !worker.has_ended()) {
             stopping.awaited.push(worker);
             close_out::end_subtree(step, worker, StopCause::Stop);
         }
@@ -55,7 +56,10 @@ pub fn interrupt(step: &mut Step<'_>, caller: Caller, request_id: Option<String>
         bounds::label("the request id", request_id)?;
         let repeated = step.state.tree(tree)?.interrupted.as_ref().filter(|(known, _)| known == request_id);
         if let Some((_, active)) = repeated {
-            return Ok((tree, *active, Vec::new()));
+            let active = *active;
+            // What it has stopped may be on the way out still.
+            let of_tree = |worker: &&Worker| worker.tree == tree && worker.stop.is_some() && !worker.has_ended();
+            return Ok((tree, active, step.state.workers.values().filter(of_tree).map(|worker| worker.id).collect()));
         }
     }
     let scope = step.state.tree(tree)?.settings.interrupt_scope;

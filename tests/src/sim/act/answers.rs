@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use roost_core::command::Caller;
-use roost_core::effect::Reply;
+use roost_core::command::{Caller, Speak};
+use roost_core::effect::{Reply, Standing};
 use roost_core::rejection::Rejection;
+use roost_core::state::speech::Next;
 
+use super::super::mail::Errand;
 use super::super::plan::{Gather, Op};
 use super::super::script::{Ask, Call, Mode, Who};
 use super::super::world::{Answer, World};
@@ -21,6 +23,7 @@ impl World {
 
     fn take_refusal(&mut self, who: Who, call: &Call, rejection: &Rejection) -> Checked {
         check::refusal(self, who, call, rejection)?;
+        let speaks = self.speaks(who);
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         match (&call.ask, rejection) {
             (Ask::Wait { .. }, Rejection::Deadlock) if script.op() == Some(&Op::Gather(Gather::Wait)) => {
@@ -30,6 +33,11 @@ impl World {
                 return Ok(());
             }
             (Ask::Park, _) => {}
+            // Its context was saved inside of this call.
+            (_, Rejection::Parked) if speaks => {
+                script.mode = Mode::Leaving;
+                return Ok(());
+            }
             _ => script.next(),
         }
         let harmless = matches!(
@@ -45,40 +53,66 @@ impl World {
 
     fn take_reply(&mut self, who: Who, call: &Call, reply: Reply) -> Checked {
         match (&call.ask, reply) {
-            (Ask::Hello, Reply::Welcome { caller, .. }) => {
-                if let Some(script) = self.script_mut(who) {
-                    script.caller = Some(caller);
-                }
-                self.ask_again(who)?;
-                if let (Who::Proc(incarnation), Some(Mode::Settled | Mode::Ready)) = (who, self.script(who).map(|script| script.mode)) {
-                    return self.settle(incarnation);
-                }
-                return Ok(());
-            }
-            (Ask::Wait { names, timeout_ms, .. }, Reply::Ends { ends, pending, .. }) => {
+            (Ask::Hello | Ask::Lease, Reply::Welcome { caller, standing, .. }) => return self.welcome(who, &call.ask, caller, standing),
+            (Ask::Settle, Reply::Settled(next)) => return self.settled(who, next),
+            (Ask::Wait { names, .. }, Reply::Ends { ends, pending, .. }) => {
                 let all_told = ends.is_empty() && pending.is_empty();
                 let gather = self.script(who).and_then(|script| script.op().cloned());
                 let Some(script) = self.script_mut(who) else { return Ok(()) };
-                // What was delivered and whose acknowledgement was lost is still owed: such a worker knows by the item's number.
-                let speaks =
-                    script.ops.contains(&Op::Gather(Gather::Settle)) || script.ops.iter().any(|op| matches!(op, Op::Background { .. }));
                 for end in &ends {
-                    // A repeat of the same request is the same telling: it is taken in once, because it is answered once.
-                    if !script.learn(end.worker) && names.is_empty() && !speaks {
-                        return Err(format!("{} is told of {} twice (I10, I17)", script.name, end.name));
-                    }
+                    script.told(end, names.is_empty())?;
                 }
-                match (gather, who) {
-                    (Some(Op::Gather(Gather::Settle)), Who::Proc(incarnation)) if *timeout_ms == Some(0) && !pending.is_empty() => {
-                        return self.settle(incarnation);
-                    }
-                    (Some(Op::Gather(Gather::Wait | Gather::Settle)), _) if !all_told => return Ok(()),
+                match gather {
+                    Some(Op::Gather(Gather::Wait)) if !all_told => return Ok(()),
                     _ => script.next(),
                 }
             }
             (_, reply) => self.take_other(who, call, reply)?,
         }
         Ok(())
+    }
+
+    fn welcome(&mut self, who: Who, ask: &Ask, caller: Caller, standing: Option<Box<Standing>>) -> Checked {
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        script.caller = Some(caller);
+        let continues = standing.and_then(|standing| standing.worker).and_then(|(.., continues)| continues);
+        if let Some((_, request)) = script.at.held.take()
+            && continues.as_ref() != Some(&request)
+        {
+            return Err(format!("{} was parked in {request} and is to go on in {continues:?}", script.name));
+        }
+        if *ask == Ask::Lease && script.again.is_none() && script.op() == Some(&Op::Lease) {
+            script.next();
+        }
+        // What it has taken in, and whose acknowledgement was lost with its answer, it acknowledges again.
+        let unsure = std::mem::take(&mut script.unsure);
+        if !unsure.is_empty() {
+            let speak = Speak::Ack { items: unsure.iter().map(|(seq, _)| *seq).collect() };
+            self.run_errand(who, Errand::Ack(unsure), speak)?;
+        }
+        self.ask_again(who)
+    }
+
+    fn settled(&mut self, who: Who, next: Next) -> Checked {
+        let Who::Proc(of) = who else { return Ok(()) };
+        let worker = self.supervisor.procs.get(&of).and_then(|proc| self.state().workers.get(&proc.worker));
+        if next == Next::Exit && worker.is_some_and(|worker| worker.stop.is_none()) {
+            check::knows_all(self, who)?;
+        }
+        if let Some(script) = self.script_mut(who) {
+            // What it is to go on with it has been handed, or is handed next.
+            script.mode = match next {
+                Next::Exit => Mode::Leaving,
+                Next::Wait => Mode::Settled,
+                Next::GoOn => Mode::Active,
+            };
+        }
+        Ok(())
+    }
+
+    pub(super) fn speaks(&self, who: Who) -> bool {
+        let Who::Proc(incarnation) = who else { return false };
+        self.supervisor.procs.get(&incarnation).is_some_and(|proc| proc.program.speaks)
     }
 
     fn take_other(&mut self, who: Who, call: &Call, reply: Reply) -> Checked {
@@ -100,12 +134,10 @@ impl World {
                     return Err(format!("{}: the receipt is of other tasks: {placed:?}", script.name));
                 }
                 script.at.children.extend(names.iter().cloned());
-                ends.iter().for_each(|end| {
-                    script.learn(end.worker);
-                });
+                ends.iter().try_for_each(|end| script.told(end, false))?;
             }
             (Ask::Read { .. }, Reply::Result(end)) if owned.contains(&end.worker) => {
-                script.learn(end.worker);
+                script.told(&end, false)?;
             }
             (Ask::Stop { foreign: true, names }, Reply::Stopped(_)) => {
                 return Err(format!("{} stopped {names:?}, whom it does not own (I12)", script.name));

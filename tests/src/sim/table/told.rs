@@ -1,7 +1,8 @@
 //! What a scenario expects: counts, states, and what somebody was told or refused with.
 
-use roost_core::command::{Caller, Claim, Open};
+use roost_core::command::{Caller, Claim, Open, Role};
 use roost_core::effect::{End, Reply};
+use roost_core::event::Sent;
 use roost_proto::id::{Epoch, TreeId};
 
 use super::super::Checked;
@@ -16,12 +17,13 @@ impl Table {
         let right = if name == "root" { token_of(100) } else { self.worker(name)?.token };
         let token = if token == Some("wrong") { token_of(999) } else { right };
         if name == "root" {
-            return Ok(Claim { tree: self.tree, worker: None, token, epoch: None, lineage: vec![1] });
+            return Ok(Claim { tree: self.tree, worker: None, token, epoch: None, lineage: vec![1], role: None });
         }
         let worker = self.worker(name)?;
         let epoch = epoch.map_or(Ok(worker.epoch.0), str::parse).map_err(|error| error.to_string())?;
+        let role = worker.speaks().then_some(Role::Voice { can_park: !name.starts_with("stiff"), steers: !name.starts_with("deaf") });
         let pid = worker.process.map_or(0, |process| process.pid);
-        Ok(Claim { tree: self.tree, worker: Some(worker.id), token, epoch: Some(Epoch(epoch)), lineage: vec![pid] })
+        Ok(Claim { tree: self.tree, worker: Some(worker.id), token, epoch: Some(Epoch(epoch)), lineage: vec![pid], role })
     }
 
     /// A tree like the one of the scenario.
@@ -84,10 +86,22 @@ impl Table {
                 names.into_iter().map(|(name, stopped)| if stopped { name } else { format!("{name}(settled)") }).collect()
             }
             Reply::Interrupted { stopped, .. } | Reply::Closed { stopped } => vec![stopped.to_string()],
-            other
-            @ (Reply::Welcome { .. } | Reply::Status { .. } | Reply::Counts(_) | Reply::Cap(_) | Reply::Paused(_) | Reply::Parked) => {
-                return Err(format!("the answer is {other:?}"));
+            Reply::Settled(next) => vec![format!("{next:?}").to_lowercase()],
+            Reply::ParkReady(parked) => vec![if parked { "parked" } else { "goes-on" }.into()],
+            Reply::Acked { accepted, gone } => {
+                accepted.iter().map(u64::to_string).chain(gone.iter().map(|seq| format!("-{seq}"))).collect()
             }
+            Reply::Sent { sent, .. } => vec![how(sent).into()],
+            other
+            @ (Reply::Welcome { .. }
+            | Reply::Status { .. }
+            | Reply::Counts(_)
+            | Reply::Cap(_)
+            | Reply::Paused(_)
+            | Reply::Parked
+            | Reply::Done
+            | Reply::Inbox { .. }
+            | Reply::Usage(_)) => return Err(format!("the answer is {other:?}")),
         };
         if got == expected { Ok(()) } else { Err(format!("{name} was told {got:?}")) }
     }
@@ -100,5 +114,14 @@ impl Table {
             }
             Answer::Reply(reply) => Err(format!("it was answered: {reply:?}")),
         }
+    }
+}
+
+fn how(sent: Sent) -> &'static str {
+    match sent {
+        Sent::Steering(_) => "steering",
+        Sent::AfterEnd(_) => "after-end",
+        Sent::Resumes(_) => "resumes",
+        Sent::ToLead => "to-lead",
     }
 }

@@ -1,9 +1,10 @@
 //! The words of scenarios: settings, tasks, what a client does, how a worker stands.
 
-use roost_core::command::{Allowance, Task};
-use roost_core::event::{Settings, Timing};
+use roost_core::command::{Allowance, Settle, Task};
+use roost_core::event::{Delivery, Join, Runner, Settings, Timing};
 use roost_core::state::worker::{Phase, Worker};
 use roost_core::view;
+use roost_proto::outcome::Failure;
 
 use super::super::Checked;
 use super::super::plan::{Gather, Op, Which};
@@ -21,6 +22,8 @@ pub(crate) fn settings() -> Settings {
         stop_grace_ms: 5_000,
         depth_max: 64,
         group_caps: Vec::new(),
+        delivery: Delivery::default(),
+        join: Join::default(),
         timing: Timing::default(),
     }
 }
@@ -69,16 +72,17 @@ pub(super) fn set(settings: &mut Settings, word: &str) -> Checked {
     Ok(())
 }
 
-/// A task from `name`, `name+3` for descendants, `name@` for a member of the group.
+/// A task from `name`, `name+3` for descendants, `name@` for a member of the group, `name!` for one that speaks.
 pub(super) fn task(word: &str, timeout: Option<&str>) -> Task {
     let (name, allowance) = word.split_once('+').unwrap_or((word, "0"));
-    let grouped = name.ends_with('@');
-    let name = name.trim_end_matches('@');
+    let (grouped, speaks) = (name.contains('@'), name.contains('!'));
+    let name = name.trim_end_matches(['@', '!']);
     Task {
         name: Some(name.to_owned()),
         stem: "w".into(),
         token: token_of(name.len() as u64),
         allowance: Allowance::Exactly(allowance.parse().unwrap_or(u64::MAX)),
+        runner: if speaks { Runner::Worker } else { Runner::Command },
         group: grouped.then(|| "writers".into()),
         timeout_ms: timeout.and_then(|n| n.parse().ok()),
     }
@@ -89,4 +93,19 @@ pub(super) fn state_of(worker: &Worker) -> String {
         return outcome.to_string().replace(' ', "-");
     }
     format!("{:?}", view::state_of(worker)).to_lowercase()
+}
+
+/// A settle with an answer and a context, or as the words say.
+pub(super) fn settle(request_id: String, words: &[&str]) -> Settle {
+    let error = words.contains(&"failed").then(|| Failure::Provider { message: "planned".into() });
+    Settle {
+        request_id,
+        answered: !words.contains(&"silent"),
+        context: (!words.contains(&"bare")).then_some(super::CONTEXT),
+        aborted: words.contains(&"aborted"),
+        error,
+        wrapped_up: words.contains(&"wrapped-up"),
+        truncated: words.contains(&"truncated"),
+        usage: None,
+    }
 }

@@ -2,14 +2,16 @@
 
 use roost_core::broker::Broker;
 use roost_core::command::{CallId, Command};
-use roost_core::effect::{Effect, Spawn};
+use roost_core::effect::{Effect, Holder, Reply, Spawn};
+use roost_core::event::Owner;
 use roost_proto::id::Incarnation;
 use roost_proto::link::{ExitStatus, Signal};
 
-use super::super::kernel::{Mail, Order, Proc};
-use super::super::plan::{Fate, Gather, Op};
+use super::super::kernel::{Order, Proc};
+use super::super::mail::{Got, Mail};
+use super::super::plan::{Fate, Gather, Op, Program};
 use super::super::rng::Rng;
-use super::super::script::{Progress, Script, Who};
+use super::super::script::{Call, Mode, Progress, Script, Who};
 use super::super::{Checked, check};
 use super::{Answer, World};
 
@@ -19,33 +21,67 @@ impl World {
             self.supervisor.orders.push_back(order);
             return Ok(());
         }
-        let (incarnation, mail) = match effect {
+        match effect {
             Effect::Reply { call, reply } => {
                 check::reply(self, call, &reply)?;
-                self.answers.insert(call.0, Answer::Reply(Box::new(reply)));
-                return Ok(());
+                self.connected(call, &reply);
+                self.answer(call, Answer::Reply(Box::new(reply)));
             }
             Effect::Refuse { call, rejection } => {
-                self.answers.insert(call.0, Answer::Refused(rejection));
-                return Ok(());
+                self.answer(call, Answer::Refused(rejection));
             }
-            Effect::Deliver { incarnation, items } => (incarnation, Mail::Items(items)),
-            Effect::AskPark { incarnation } => (incarnation, Mail::AskPark),
-            Effect::ParkOk { incarnation } => (incarnation, Mail::ParkOk),
-            Effect::Spawn(_) | Effect::Signal { .. } | Effect::Forget { .. } | Effect::Adopt { .. } => return Ok(()),
-            Effect::RemoveFiles { .. } => return Ok(()),
-            Effect::Leave => {
-                self.leaving = true;
-                return Ok(());
+            Effect::Deliver(delivery) => {
+                for owed in &delivery.items {
+                    check::owed(self, &delivery, owed)?;
+                }
+                self.post(delivery.to, Mail::of(&delivery));
             }
-        };
-        // Without a connection there is nobody to tell: the core has to tell again when there is one.
-        let life = self.life;
-        let connected = |proc: &&mut Proc| proc.main && proc.script.life == life && proc.script.caller.is_some();
-        if let Some(proc) = self.supervisor.procs.get_mut(&incarnation).filter(connected) {
-            proc.mail.push_back(mail);
+            Effect::Withdraw { to, items } => self.post(to, Mail::Withdrawn(items)),
+            Effect::LeaseLost { from } => self.post(from, Mail::LeaseLost),
+            Effect::AskPark { to, .. } => self.post(to, Mail::AskPark),
+            Effect::ForgetText(_) | Effect::RemoveFiles { .. } => {}
+            Effect::Spawn(_) | Effect::Signal { .. } | Effect::Forget { .. } | Effect::Adopt { .. } => {}
+            Effect::Leave => self.leaving = true,
         }
         Ok(())
+    }
+
+    fn answer(&mut self, call: CallId, answer: Answer) {
+        self.answers.insert(call.0, answer);
+        let asked = |script: &&mut Script| {
+            script.call.as_ref().is_some_and(|asked| asked.id == call.0) || script.errands.iter().any(|(id, _)| *id == call.0)
+        };
+        if let Some(who) = self.calling.get(&call.0).copied()
+            && let Some(script) = self.script_mut(who).filter(asked)
+        {
+            script.mail.push_back(Mail::Answer(call.0));
+        }
+    }
+
+    /// A connection has the lease of this welcome from here on.
+    fn connected(&mut self, call: CallId, reply: &Reply) {
+        let Reply::Welcome { standing: Some(standing), .. } = reply else { return };
+        let lease = standing.holder.lease;
+        let Some(who) = self.calling.get(&call.0).copied() else { return };
+        if let Some(script) = self.script_mut(who).filter(|script| script.call.as_ref().is_some_and(|asked| asked.id == call.0)) {
+            script.lease = Some(lease);
+        }
+    }
+
+    /// Without a connection there is nobody to tell: the core has to tell again when there is one.
+    fn post(&mut self, to: Holder, mail: Mail) {
+        let life = self.life;
+        let listens = |script: &&mut Script| script.life == life && script.lease == Some(to.lease);
+        let script = match to.owner {
+            Owner::Root => self.roots.iter_mut().find(|root| root.tree == Some(to.tree)),
+            Owner::Worker(worker) => {
+                let living = |proc: &&mut Proc| proc.worker == worker && proc.main;
+                self.supervisor.procs.values_mut().find(living).map(|proc| &mut proc.script)
+            }
+        };
+        if let Some(script) = script.filter(listens) {
+            script.mail.push_back(mail);
+        }
     }
 
     pub(super) fn carry_out(&mut self) -> Checked {
@@ -95,7 +131,7 @@ impl World {
             self.supervisor.reports.push_back(failure);
             return Ok(());
         }
-        let script = self.script_of(spawn, name, program.ops.clone())?;
+        let script = self.script_of(spawn, name, &program)?;
         self.pids += 1;
         let proc = Proc {
             worker: spawn.worker,
@@ -107,29 +143,47 @@ impl World {
             closed: false,
             program,
             script,
-            mail: Default::default(),
         };
         self.supervisor.start(incarnation, proc)
     }
 
     /// The client inside a new process: at its beginning, or where its context says, with what it is handed.
-    fn script_of(&mut self, spawn: &Spawn, name: String, ops: Vec<Op>) -> Checked<Script> {
+    fn script_of(&mut self, spawn: &Spawn, name: String, program: &Program) -> Checked<Script> {
+        let run = self.journal.replica().workers.get(&spawn.worker).map_or(0, |worker| worker.past.len());
         let Some(wake) = &spawn.wake else {
-            let mut script = Script::new(name, ops, Progress::default());
+            let mut script = Script::new(name, program.ops.clone(), Progress::default());
             script.tree = Some(spawn.tree);
+            // Whoever speaks is handed its task.
+            script.mode = if program.speaks { Mode::Settled } else { Mode::Active };
             return Ok(script);
         };
         self.note("wakes");
-        let at = self.contexts.get(&wake.context.digest.0).cloned().ok_or("a wake with a context that nobody saved")?;
+        let mut at = self.contexts.get(&wake.context.digest.0).cloned().ok_or("a wake with a context that nobody saved")?;
+        let resumes = at.run != run;
+        if resumes {
+            self.note("resumes");
+            (at.run, at.pc, at.held) = (run, 0, None);
+        }
+        let ops = self.plan.ops_of(&name, program, run);
         let mut script = Script::new(name, ops, at);
         script.tree = Some(spawn.tree);
+        if program.speaks {
+            let held = script.at.held.clone();
+            script.again = held.map(|(ask, request)| Call { id: 0, ask, request });
+            script.mode = if resumes { Mode::Settled } else { Mode::Active };
+            return Ok(script);
+        }
         let mut last = 0;
-        for (seq, end) in &wake.items {
-            check::announced(&script.name, end)?;
-            if *seq <= last || !script.learn(end.worker) {
-                return Err(format!("{} is told of {} twice, or out of order (I10, I17)", script.name, end.name));
+        for owed in &wake.items {
+            let got = Got::of(owed);
+            if let Got::End { execution, name } = &got {
+                check::announced(&script.name, owed)?;
+                let news = script.learn(*execution);
+                if owed.seq <= last || !news {
+                    return Err(format!("{} is told of {name} twice, or out of order (I10, I17)", script.name));
+                }
             }
-            last = *seq;
+            last = owed.seq;
         }
         if wake.settled && matches!(script.op(), Some(Op::Gather(Gather::Park))) {
             script.next();
@@ -152,7 +206,8 @@ impl World {
         }
         self.lost.clear();
         self.supervisor.reports.clear();
-        self.supervisor.procs.values_mut().for_each(|proc| proc.mail.clear());
+        self.supervisor.procs.values_mut().for_each(|proc| proc.script.mail.clear());
+        self.roots.iter_mut().for_each(|root| root.mail.clear());
         self.life += 1;
         self.broker = Broker::restore(self.journal.replica().clone(), self.cap_of_all);
         self.last_step = None;
@@ -170,6 +225,7 @@ impl World {
         let call = proc.script.call.take();
         self.lost.extend(call.map(|call| CallId(call.id)));
         self.lost.extend(proc.script.side.drain(..).map(CallId));
+        self.lost.extend(proc.script.errands.drain(..).map(|(id, _)| CallId(id)));
         self.supervisor.exit(incarnation, status);
     }
 }
