@@ -176,7 +176,9 @@ fn to_a_worker_whatever_becomes_of_the_broker_is_a_pause() {
             });
             let mut connection = Connection::dial(worker(&fake)).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
             connection.launch(&Launch { foreground: false, ..launch() }).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
-            connection.park(&Park { context: Some("c".into()), context_path: None }).unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
+            connection
+                .park(&Park { context: Some("c".into()), context_path: None })
+                .unwrap_or_else(|error| panic!("{at}, {loss}: {error}"));
             assert_eq!(fake.calls(at).len(), 4, "{at}, {loss}");
         }
     }

@@ -84,7 +84,15 @@ impl Bench {
     fn wait(&mut self, names: &[&str]) -> (CallId, Stepped) {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let request_id = format!("wait-{}", self.call);
-        self.ask(|call| Command::Wait { call, caller: Caller::Root(TREE), request_id, names, any: false, tell_later: false, timeout_ms: None })
+        self.ask(|call| Command::Wait {
+            call,
+            caller: Caller::Root(TREE),
+            request_id,
+            names,
+            any: false,
+            tell_later: false,
+            timeout_ms: None,
+        })
     }
 
     fn worker(&self, incarnation: Incarnation) -> Caller {
@@ -138,8 +146,11 @@ fn a_lead_is_told_of_a_child_that_somebody_else_has_stopped() {
     let stepped = next.step(Command::Reconcile { children: Vec::new() });
     let wake = stepped.effects.iter().find_map(|effect| if let Effect::Spawn(spawn) = effect { spawn.wake.as_ref() } else { None });
     let wake = wake.expect("the parked parent is woken");
-    let names: Vec<&str> =
-        wake.items.iter().filter_map(|item| if let OwedKind::Completion(end) = &item.what { Some(end.name.as_str()) } else { None }).collect();
+    let names: Vec<&str> = wake
+        .items
+        .iter()
+        .filter_map(|item| if let OwedKind::Completion(end) = &item.what { Some(end.name.as_str()) } else { None })
+        .collect();
     assert_eq!(names, ["child"]);
 }
 

@@ -333,7 +333,8 @@ fn an_acknowledgement_takes_what_there_is_and_says_what_is_gone() {
     let caller = bench.worker(parent);
     let child = bench.launch(caller, "child");
     bench.exits(child);
-    let stepped = bench.ask(|call| Command::Speak { call, caller, lease: None, speak: Box::new(Speak::Ack { items: vec![u64::MAX, 1, 1] }) });
+    let stepped =
+        bench.ask(|call| Command::Speak { call, caller, lease: None, speak: Box::new(Speak::Ack { items: vec![u64::MAX, 1, 1] }) });
     let acked = Reply::Acked { accepted: vec![1], gone: vec![u64::MAX] };
     assert!(stepped.effects.contains(&Effect::Reply { call: CallId(bench.call), reply: acked }), "{:?}", stepped.effects);
     let Caller::Worker { worker, .. } = caller else { panic!("a worker") };

@@ -205,7 +205,15 @@ impl World {
         script.next();
         let caller = script.caller.unwrap_or(Caller::Operator);
         let request_id = format!("side{id}");
-        self.step(Command::Wait { call: CallId(id), caller, request_id, names: vec![name], any: false, tell_later: false, timeout_ms: None })
+        self.step(Command::Wait {
+            call: CallId(id),
+            caller,
+            request_id,
+            names: vec![name],
+            any: false,
+            tell_later: false,
+            timeout_ms: None,
+        })
     }
 
     /// A number that depends on the caller alone: at most one call of each is under way.

@@ -58,7 +58,15 @@ impl World {
             10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: false },
             // A stranger with the right token; before its process is known it would have to wait.
             11 if known => hello(Claim { lineage: vec![1, 7_000], ..claim }),
-            _ => Command::Wait { call, caller: stale, request_id: "stale".into(), names: Vec::new(), any: false, tell_later: false, timeout_ms: None },
+            _ => Command::Wait {
+                call,
+                caller: stale,
+                request_id: "stale".into(),
+                names: Vec::new(),
+                any: false,
+                tell_later: false,
+                timeout_ms: None,
+            },
         };
         let outcome = self.broker.step(self.moment(), command.clone()).map_err(|error| format!("the broker stops: {error}"))?;
         if !outcome.records.is_empty() {
@@ -80,8 +88,7 @@ impl World {
             | Effect::RemoveFiles { .. }
             | Effect::Leave => false,
         };
-        let heard =
-            kind == 10 || outcome.effects.iter().any(|effect| matches!(effect, Effect::Refuse { call: of, .. } if *of == call));
+        let heard = kind == 10 || outcome.effects.iter().any(|effect| matches!(effect, Effect::Refuse { call: of, .. } if *of == call));
         match outcome.effects.iter().find(|effect| !harmless(effect)) {
             Some(effect) => Err(format!("an impostor is answered (I5, I12): {command:?}: {effect:?}")),
             None if heard => Ok(()),

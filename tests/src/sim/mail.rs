@@ -7,7 +7,10 @@ use roost_proto::id::{ExecutionId, MessageId};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Mail {
     /// Items, and whether they are a reason for a turn.
-    Items { wake: bool, items: Vec<(u64, Got)> },
+    Items {
+        wake: bool,
+        items: Vec<(u64, Got)>,
+    },
     /// These are not owed any more.
     Withdrawn(Vec<u64>),
     AskPark,

@@ -254,9 +254,7 @@ impl Asking<'_> {
             Ask::Launch { names, foreground } => {
                 Command::Launch { call, caller, launch: Box::new(self.launch(request_id, &names, foreground)) }
             }
-            Ask::Wait { names, any, timeout_ms } => {
-                Command::Wait { call, caller, request_id, names, any, tell_later: false, timeout_ms }
-            }
+            Ask::Wait { names, any, timeout_ms } => Command::Wait { call, caller, request_id, names, any, tell_later: false, timeout_ms },
             Ask::Read { name, wait } => {
                 let (of, request_id) = (Target::Name(name), Some(request_id));
                 Command::Result { call, caller, tree: None, of, wait, request_id, timeout_ms: None }

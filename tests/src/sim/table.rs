@@ -73,7 +73,9 @@ impl Table {
     /// Whoever speaks says hello as soon as it runs, unless its name says that it is mute, and takes its task in. Whether there was one.
     fn greet(&mut self) -> Checked<bool> {
         let new = |worker: &&Worker| {
-            worker.phase == Phase::Running && worker.speech.as_ref().is_some_and(|speech| !speech.greeted) && !worker.name.starts_with("mute")
+            worker.phase == Phase::Running
+                && worker.speech.as_ref().is_some_and(|speech| !speech.greeted)
+                && !worker.name.starts_with("mute")
         };
         let Some(worker) = self.world.state().workers.values().find(new) else { return Ok(false) };
         let (name, id) = (worker.name.to_string(), worker.id);

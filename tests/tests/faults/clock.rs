@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use roost_core::broker::Broker;
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
-use roost_core::event::{Digest, InterruptScope, Settings, Timing};
+use roost_core::event::{Delivery, Digest, InterruptScope, Join, Runner, Settings, Timing};
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, Token, TreeId};
@@ -26,6 +26,8 @@ fn open() -> Command {
         stop_grace_ms: 5_000,
         depth_max: 10,
         group_caps: Vec::new(),
+        delivery: Delivery::default(),
+        join: Join::default(),
         timing: Timing::default(),
         interrupt_scope: InterruptScope::default(),
     };
@@ -38,6 +40,7 @@ fn launch(name: &str, call: u64, timeout_ms: Option<u64>) -> Command {
         name: Some(name.into()),
         stem: name.into(),
         token: Token::new([2; 16]),
+        runner: Runner::default(),
         allowance: Allowance::Exactly(0),
         group: None,
         timeout_ms,
@@ -65,6 +68,7 @@ fn story() -> Vec<(u64, Command)> {
         request_id: "wait".into(),
         names: vec!["unlimited".into()],
         any: false,
+        tell_later: false,
         timeout_ms: Some(2_500),
     };
     vec![

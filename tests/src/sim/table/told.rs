@@ -92,8 +92,7 @@ impl Table {
                 accepted.iter().map(u64::to_string).chain(gone.iter().map(|seq| format!("-{seq}"))).collect()
             }
             Reply::Sent { sent, .. } => vec![how(sent).into()],
-            other
-            @ (Reply::Welcome { .. }
+            other @ (Reply::Welcome { .. }
             | Reply::Status { .. }
             | Reply::Counts(_)
             | Reply::Cap(_)
