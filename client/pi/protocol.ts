@@ -763,8 +763,7 @@ export type Progress = {
   paused: boolean,
 };
 
-/** Reads events of the caller's tree, and with `follow` goes on as notifications. A follower that reads too slowly is cut off and
- * goes on by number. */
+/** Reads events of the caller's tree, and with `follow` goes on as notifications. Who reads too slowly is cut off, and goes on by number. */
 export type ReadEvents = {
   /** The tree, for an operator. */
   tree?: TreeId | null,

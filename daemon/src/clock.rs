@@ -61,7 +61,8 @@ fn monotonic_ms() -> i64 {
     at.tv_sec.saturating_mul(1_000).saturating_add(at.tv_nsec / 1_000_000)
 }
 
-fn wall_ms() -> u64 {
+/// Unix milliseconds, for people only.
+pub(crate) fn wall_ms() -> u64 {
     // A clock that is set before 1970 shows people a strange time and does no other harm.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

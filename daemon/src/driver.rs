@@ -32,6 +32,7 @@ use crate::link::{LinkSender, SupervisorGone};
 use crate::outputs::Outputs;
 use crate::session::{ConnectionId, FromSession};
 use crate::shelf::Texts;
+use crate::transcript::Transcripts;
 use verify::Verified;
 
 /// Why the loop ended that should not have.
@@ -71,6 +72,7 @@ pub struct Driver {
     pub(crate) broker: Broker,
     pub(crate) connections: BTreeMap<ConnectionId, Connection>,
     pub(crate) outputs: Outputs,
+    pub(crate) transcripts: Transcripts,
     /// Texts that the effects of this turn need.
     pub(crate) texts: Texts,
     /// Which connection holds a lease.
@@ -105,6 +107,7 @@ impl Driver {
     pub fn new(booted: Booted, link: LinkSender, paths: Paths, supervisor_pid: u32, idle_exit_ms: u64) -> Self {
         let (verifying, verifications) = mpsc::unbounded_channel();
         Self {
+            transcripts: Transcripts::start(&paths, booted.broker.state()),
             broker: booted.broker,
             connections: BTreeMap::new(),
             outputs: Outputs::new(paths.executions()),

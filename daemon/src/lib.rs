@@ -17,3 +17,4 @@ pub mod session;
 mod shelf;
 mod speaking;
 pub mod supervisor;
+pub mod transcript;

@@ -2,21 +2,18 @@
 //!
 //! It decides nothing. What can go wrong here comes back to the core as a command.
 
+mod order;
+
 use std::collections::{BTreeSet, VecDeque};
-use std::ffi::OsString;
-use std::io;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use roost_core::command::{CallId, Caller, Command};
-use roost_core::effect::{Effect, Reply, Spawn};
-use roost_core::event::Place;
+use roost_core::effect::{Effect, Reply};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::view;
-use roost_proto::bytes::Bytes;
 use roost_proto::id::{TreeId, WorkerId};
-use roost_proto::link::{SpawnOrder, Stdin, ToSupervisor};
+use roost_proto::link::ToSupervisor;
 use roost_proto::message::PROTOCOL_VERSION;
 use roost_proto::message::daemon::{DaemonRestartReply, DaemonStatusReply};
 use roost_proto::message::tree::Progress;
@@ -25,10 +22,9 @@ use serde_json::value::to_raw_value;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::driver::{Driver, DriverError, Due, End};
-use crate::journal::{LoadError, Loaded, context_of};
+use crate::journal::{LoadError, Loaded};
 use crate::outputs::bytes_of;
 use crate::session::{Outgoing, connection_of, translate};
-use crate::shelf::Shelf;
 
 /// What the journal handed back for the spawns of a turn, in their order.
 pub(crate) type LoadedSpecs = VecDeque<(WorkerId, Result<Loaded, LoadError>)>;
@@ -104,7 +100,10 @@ impl Driver {
             // It went with the commit.
             Effect::ForgetText(_) => return Ok(()),
             Effect::RemoveFiles { executions, .. } => {
-                executions.into_iter().for_each(|(execution, last)| self.outputs.remove(execution, last));
+                for (execution, last) in executions {
+                    self.outputs.remove(execution, last);
+                    self.transcripts.remove(execution);
+                }
                 return Ok(());
             }
             Effect::Leave => {
@@ -115,93 +114,10 @@ impl Driver {
         Ok(self.link.send(&message).await?)
     }
 
-    /// The order for a process, or why there is none.
-    fn order(&mut self, spawn: &Spawn, loaded: &mut LoadedSpecs) -> Result<SpawnOrder, NotOrdered> {
-        let incarnation = spawn.incarnation;
-        let failed = |reason: String, transient| NotOrdered::Failed(Command::SpawnFailed { incarnation, reason, transient });
-        let Some((_, loaded)) = loaded.pop_front() else { return Err(failed("nothing is stored about how it is started".into(), false)) };
-        let Loaded { spec, context } = loaded.map_err(|error| match &error {
-            LoadError::ContextDamaged { .. } => NotOrdered::Failed(Command::ContextCorrupt { incarnation, reason: error.to_string() }),
-            LoadError::NoSpec { .. } | LoadError::SpecDamaged { .. } => failed(error.to_string(), false),
-        })?;
-        let mut env = (*spec.env).clone();
-        for (name, value) in spec.env_extra {
-            set(&mut env, name, value);
-        }
-        env.extend(self.own_variables(spawn));
-        let written = |what: &str, error: io::Error| {
-            let is_full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
-            if is_full { NotOrdered::NoSpace } else { failed(format!("{what} cannot be written: {error}"), true) }
-        };
-        let stdin = match &spawn.wake {
-            // One that speaks is handed its task and its items by its connection.
-            None if spawn.speaks => Stdin::Pipe,
-            None if spec.task.is_empty() => Stdin::Null,
-            None => {
-                let path =
-                    self.outputs.write_stdin(incarnation, spec.task.as_bytes()).map_err(|error| written("its standard input", error))?;
-                Stdin::File(bytes_of(&path))
-            }
-            Some(wake) => {
-                let corrupt = |reason: &str| NotOrdered::Failed(Command::ContextCorrupt { incarnation, reason: reason.into() });
-                let context = context.ok_or(corrupt("the journal has none"))?;
-                let path = match wake.context.place {
-                    Place::Journal if context_of(&context) != wake.context => return Err(corrupt("the journal has another one")),
-                    Place::Journal => {
-                        self.outputs.write_context(incarnation, &context).map_err(|error| written("its saved context", error))?
-                    }
-                    Place::Path => {
-                        let path = PathBuf::from(OsString::from_vec(context));
-                        if !self.verified.remove(&incarnation) {
-                            return Err(NotOrdered::Unverified(path));
-                        }
-                        path
-                    }
-                };
-                env.push(("ROOST_WAKE".into(), "1".into()));
-                env.push(("ROOST_CONTEXT".into(), Bytes(bytes_of(&path))));
-                if spawn.speaks {
-                    Stdin::Pipe
-                } else {
-                    let shelf = Shelf { outputs: &self.outputs, texts: &self.texts };
-                    let mut items = serde_json::to_vec(&translate::wake(wake, &shelf)).map_err(|error| failed(error.to_string(), false))?;
-                    items.push(b'\n');
-                    let path = self.outputs.write_stdin(incarnation, &items).map_err(|error| written("its standard input", error))?;
-                    Stdin::File(bytes_of(&path))
-                }
-            }
-        };
-        Ok(SpawnOrder {
-            incarnation,
-            argv: spec.argv.into_iter().map(|argument| argument.0).collect(),
-            env: env.into_iter().map(|(name, value)| (name.0, value.0)).collect(),
-            cwd: spec.cwd.0,
-            umask: spec.umask,
-            stdin,
-            stdout_path: bytes_of(&self.outputs.stdout(incarnation)),
-            stderr_path: bytes_of(&self.outputs.stderr(incarnation)),
-            leftovers_grace_ms: spawn.leftovers_grace_ms,
-        })
-    }
-
-    /// What every worker learns about itself. The submitter's `ROOST_*` variables were left out when its launch was accepted.
-    fn own_variables(&self, spawn: &Spawn) -> Vec<(Bytes, Bytes)> {
-        let text = |name: &str, value: String| (Bytes::from(name), Bytes(value.into_bytes()));
-        vec![
-            ("ROOST_SOCKET".into(), Bytes::from(self.paths.socket.as_os_str())),
-            ("ROOST_STATE_DIR".into(), Bytes::from(self.paths.state_dir.as_os_str())),
-            text("ROOST_TREE", spawn.tree.to_string()),
-            text("ROOST_WORKER", spawn.worker.to_string()),
-            text("ROOST_TOKEN", spawn.token.reveal()),
-            text("ROOST_EPOCH", spawn.incarnation.epoch.to_string()),
-            text("ROOST_EXECUTION", spawn.incarnation.execution.to_string()),
-        ]
-    }
-
     pub(crate) fn reply(&mut self, call: CallId, reply: Reply) {
         let holder = if let Reply::Welcome { standing: Some(standing), .. } = &reply { Some(standing.holder) } else { None };
         let observes = self.connections.get(&connection_of(call)).is_some_and(|connection| connection.observes);
-        let (result, becomes) = translate::reply_to(reply, observes, &Shelf { outputs: &self.outputs, texts: &self.texts });
+        let (result, becomes) = translate::reply_to(reply, observes, &self.shelf());
         self.send(call, Outgoing::Answer { call, result, becomes });
         if let Some(holder) = holder {
             self.hold(call, holder);
@@ -285,12 +201,4 @@ pub(crate) fn progress_of(state: &State, caller: Caller) -> Option<(TreeId, Prog
     };
     let tree = state.trees.get(&tree?)?;
     Some((tree.id, translate::progress(&view::counts(tree))))
-}
-
-/// Sets a variable, in place where it is set already.
-fn set(env: &mut Vec<(Bytes, Bytes)>, name: Bytes, value: Bytes) {
-    match env.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, known)) => *known = value,
-        None => env.push((name, value)),
-    }
 }

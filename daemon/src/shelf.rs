@@ -9,8 +9,10 @@ use roost_core::effect::{Effect, End, Owed, OwedKind, Reply, Spawn};
 use roost_core::event::TextId;
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, WorkerId};
 
+use crate::driver::Driver;
 use crate::outputs::{Outputs, text_of};
 use crate::session::translate::{Answer, Files, Outputs as OutputPaths};
+use crate::transcript::Transcripts;
 
 /// Texts that were read for the effects of a turn.
 #[derive(Debug, Default)]
@@ -120,6 +122,15 @@ pub struct Shelf<'s> {
     pub outputs: &'s Outputs,
     /// The texts.
     pub texts: &'s Texts,
+    /// What is known of transcripts.
+    pub transcripts: &'s Transcripts,
+}
+
+impl Driver {
+    /// What replies show of this turn.
+    pub(crate) fn shelf(&self) -> Shelf<'_> {
+        Shelf { outputs: &self.outputs, texts: &self.texts, transcripts: &self.transcripts }
+    }
 }
 
 impl Files for Shelf<'_> {
@@ -145,6 +156,10 @@ impl Files for Shelf<'_> {
 
     fn outputs(&self, execution: ExecutionId, epoch: Epoch) -> OutputPaths {
         self.outputs.outputs(execution, epoch)
+    }
+
+    fn is_lossy(&self, execution: ExecutionId) -> bool {
+        self.transcripts.is_lossy(execution)
     }
 
     fn text(&self, text: TextId) -> String {

@@ -15,7 +15,6 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use crate::driver::Driver;
 use crate::session::{ConnectionId, Outgoing, connection_of, translate};
-use crate::shelf::Shelf;
 
 impl Driver {
     /// Tells the holder of a lease something.
@@ -80,7 +79,7 @@ impl Driver {
         }
         for items in parts {
             let part = Delivery { to, wake, active_children, items };
-            let message = translate::delivery(&part, &Shelf { outputs: &self.outputs, texts: &self.texts });
+            let message = translate::delivery(&part, &self.shelf());
             self.tell(to, DELIVER, &message);
         }
     }
@@ -102,7 +101,10 @@ impl Driver {
     fn tell<T: Serialize>(&mut self, to: Holder, method: &'static str, params: &T) {
         let Some(id) = self.holders.get(&to).copied() else { return };
         match to_raw_value(params) {
-            Ok(params) => self.push(id, method, params),
+            Ok(params) => {
+                self.transcripts.told(to.owner, method, &params);
+                self.push(id, method, params);
+            }
             Err(error) => tracing::error!(%error, method, "a notification cannot be written"),
         }
     }

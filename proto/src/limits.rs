@@ -216,3 +216,12 @@ pub const ACK_ITEMS_MAX: usize = 10_000;
 pub const EVENTS_PAGE_MAX: u32 = 1_000;
 /// About how many bytes of text one notification carries; more goes in several.
 pub const DELIVERY_BYTES_MAX: usize = 4 << 20;
+
+// Transcripts.
+
+/// Most bytes of the transcript of one execution.
+pub const TRANSCRIPT_BYTES_MAX: u64 = 64 << 20;
+/// Lines of all transcripts that may wait to be written.
+pub const TRANSCRIPT_LINES_WAITING_MAX: usize = 8_192;
+/// And their bytes.
+pub const TRANSCRIPT_BYTES_WAITING_MAX: usize = 32 << 20;

@@ -6,7 +6,7 @@ const NONE: Faults = Faults { broker: 0, supervisor: 0, deaths: 0, abandons: 0, 
 const CRASH: Faults = Faults { broker: 1, ..NONE };
 
 /// Most states of one case: beyond it the case is too large for every run of the tests.
-const STATES_MAX: usize = 15_000;
+const STATES_MAX: usize = 40_000;
 
 const CHAIN_WAIT: &str = "r0: open, launch 1, gather-wait
     r0.20: launch 1, gather-wait

@@ -1,17 +1,18 @@
 //! What a waiting call is answered with once it is over.
 
-use roost_proto::id::{JobId, TreeId, WorkerId};
+use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
 
 use crate::calls::{Over, Pending, Want};
 use crate::command::CallId;
 use crate::effect::{Effect, Reply};
 use crate::event::{Owner, Sent};
+use crate::hand_over::{end_of, end_of_execution};
 use crate::lifecycle::launch::placed;
 use crate::lifecycle::open::active_workers;
-use crate::lifecycle::wait::{answer_result, consume};
+use crate::lifecycle::wait::{answer_result, consume, earlier_ends};
 use crate::rejection::Rejection;
 use crate::state::worker::Worker;
-use crate::step::{Step, end_of};
+use crate::step::Step;
 use roost_proto::limits::BACKLOG_WARN;
 
 /// Answers a call.
@@ -31,9 +32,16 @@ pub fn answer(step: &mut Step<'_>, call: CallId, pending: Pending) {
         }
         Want::Results { job, .. } => results(step, call, job, pending.asker),
         Want::Ends { workers, any, told: Some(told), .. } => told_again(step, call, &workers, &told, any),
-        Want::Ends { request_id, workers, any: _, told: None, tell_later } => {
-            let asker = pending.asker.filter(|_| !tell_later);
-            ends(step, call, asker, request_id, &workers, timed_out);
+        Want::Ends { request_id, workers, any, told: None, tell_later } => {
+            // The same request may have been answered meanwhile, on a connection that is lost.
+            let known = pending.asker.and_then(|(tree, owner)| step.state.lead(tree, owner)).and_then(|lead| {
+                let told = lead.answered.iter().find(|(known, _)| *known == request_id);
+                told.map(|(_, told)| told.clone())
+            });
+            match known {
+                Some(told) => told_again(step, call, &workers, &told, any),
+                None => ends(step, call, pending.asker, Some(request_id).filter(|_| !tell_later), &workers, timed_out),
+            }
         }
         Want::Result { execution, .. } => answer_result(step, call, execution, pending.asker, timed_out),
         Want::Sent { message, sent } => {
@@ -69,15 +77,35 @@ pub fn answer(step: &mut Step<'_>, call: CallId, pending: Pending) {
 
 fn results(step: &mut Step<'_>, call: CallId, job: JobId, asker: Option<(TreeId, Owner)>) {
     let workers = step.state.jobs.get(&job).map(|job| job.workers.clone()).unwrap_or_default();
+    let of = |worker: &WorkerId| step.state.workers.get(worker).map(|worker| worker.execution_of(job));
+    let executions: Vec<ExecutionId> = workers.iter().filter_map(of).collect();
+    // What was told before is seen before this telling.
+    let ends = executions.iter().filter_map(|execution| end_of_execution(step.state, *execution)).collect();
     if let Some((tree, owner)) = asker {
-        consume(step, tree, owner, None, &workers);
+        let current = |execution: &ExecutionId| {
+            step.state
+                .executions
+                .get(execution)
+                .copied()
+                .filter(|worker| step.state.workers.get(worker).is_some_and(|worker| worker.execution == *execution))
+        };
+        let last: Vec<WorkerId> = executions.iter().filter_map(current).collect();
+        let earlier: Vec<ExecutionId> = executions.iter().copied().filter(|execution| current(execution).is_none()).collect();
+        consume(step, tree, owner, None, &last, &earlier);
     }
     let tasks = placed(step.state, job);
-    let ends = workers.iter().filter_map(|worker| end_of(step.state, *worker)).collect();
     step.reply(call, Reply::Receipt { job, tasks, ends, backlog: None });
 }
 
-fn ends(step: &mut Step<'_>, call: CallId, asker: Option<(TreeId, Owner)>, request_id: String, workers: &[WorkerId], timed_out: bool) {
+/// The ends of these workers, and of what they did before they went on. Without a request id nothing counts as told yet.
+fn ends(
+    step: &mut Step<'_>,
+    call: CallId,
+    asker: Option<(TreeId, Owner)>,
+    request_id: Option<String>,
+    workers: &[WorkerId],
+    timed_out: bool,
+) {
     let mut ended: Vec<&Worker> =
         workers.iter().filter_map(|worker| step.state.workers.get(worker)).filter(|worker| worker.has_ended()).collect();
     // The sort is stable: those that ended in the same moment stay in the order asked.
@@ -89,18 +117,22 @@ fn ends(step: &mut Step<'_>, call: CallId, asker: Option<(TreeId, Owner)>, reque
         .filter(|worker| !worker.has_ended())
         .map(|worker| worker.name.to_string())
         .collect();
-    if let Some((tree, owner)) = asker {
-        consume(step, tree, owner, Some(request_id), &ended);
+    let earlier = asker.map(|(tree, owner)| earlier_ends(step.state, tree, owner, workers)).unwrap_or_default();
+    // What was told before is seen before this telling.
+    let before = earlier.iter().filter_map(|execution| end_of_execution(step.state, *execution));
+    let ends = before.chain(ended.iter().filter_map(|worker| end_of(step.state, *worker))).collect();
+    if let (Some((tree, owner)), Some(_)) = (asker, &request_id) {
+        consume(step, tree, owner, request_id, &ended, &earlier);
     }
-    let ends = ended.iter().filter_map(|worker| end_of(step.state, *worker)).collect();
     step.reply(call, Reply::Ends { ends, pending, timed_out });
 }
 
 /// The first answer once more: whoever has ended since then is told of by another call, or by its announcement.
-fn told_again(step: &mut Step<'_>, call: CallId, workers: &[WorkerId], told: &[WorkerId], any: bool) {
-    let others = workers.iter().filter(|worker| !told.contains(worker)).filter_map(|worker| step.state.workers.get(worker));
+fn told_again(step: &mut Step<'_>, call: CallId, workers: &[WorkerId], told: &[ExecutionId], any: bool) {
+    let of: Vec<WorkerId> = told.iter().filter_map(|execution| step.state.executions.get(execution).copied()).collect();
+    let others = workers.iter().filter(|worker| !of.contains(worker)).filter_map(|worker| step.state.workers.get(worker));
     let pending: Vec<String> = others.map(|worker| worker.name.to_string()).collect();
-    let ends = told.iter().filter_map(|worker| end_of(step.state, *worker)).collect();
+    let ends = told.iter().filter_map(|execution| end_of_execution(step.state, *execution)).collect();
     let timed_out = !any && !pending.is_empty();
     step.reply(call, Reply::Ends { ends, pending, timed_out });
 }

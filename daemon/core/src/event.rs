@@ -9,7 +9,7 @@ mod spoken;
 
 use serde::{Deserialize, Serialize};
 
-use roost_proto::id::{Epoch, TreeId, WorkerId};
+use roost_proto::id::{Epoch, ExecutionId, TreeId, WorkerId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::Outcome;
 
@@ -184,6 +184,9 @@ pub enum Event {
         request_id: Option<String>,
         /// Whose ends.
         workers: Vec<WorkerId>,
+        /// Ends of earlier executions of children that went on since.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        earlier: Vec<ExecutionId>,
     },
     /// Something of workers that speak, of words, deliveries or usage.
     Spoken(Box<Spoken>),

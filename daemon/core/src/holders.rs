@@ -51,8 +51,11 @@ impl Holders {
         }
     }
 
-    /// The process behind a lease is gone.
+    /// The process behind a lease is gone, and with it the tool that it was inside of.
     pub fn leave(&mut self, tree: TreeId, owner: Owner) {
+        if let Owner::Worker(worker) = owner {
+            self.rest(worker);
+        }
         self.of.remove(&(tree, owner));
     }
 

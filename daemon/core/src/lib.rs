@@ -17,5 +17,6 @@ pub mod view;
 
 mod answer;
 mod calls;
+mod hand_over;
 mod holders;
 mod lifecycle;

@@ -4,9 +4,9 @@
 use roost_proto::link::Signal;
 
 use crate::effect::Effect;
+use crate::hand_over::spawn_of;
 use crate::state::State;
 use crate::state::worker::Phase;
-use crate::step::spawn_of;
 
 /// The effects on processes that are open in this state.
 pub fn open_effects(state: &State) -> Vec<Effect> {

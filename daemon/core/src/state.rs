@@ -4,6 +4,7 @@
 
 pub mod accounts;
 pub mod budget;
+pub mod given_names;
 pub mod joins;
 pub mod names;
 pub mod outbox;
@@ -13,6 +14,7 @@ pub mod tree;
 pub mod worker;
 
 mod apply;
+mod ends;
 mod lead;
 mod spoken;
 mod transitions;

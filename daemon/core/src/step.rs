@@ -2,20 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
+use roost_proto::id::{JobId, TreeId, WorkerId};
 use roost_proto::message::events::NumberedEvent;
-use roost_proto::outcome::Outcome;
 
 use crate::command::CallId;
-use crate::effect::{Effect, End, Owed, OwedKind, Reply, Spawn, Wake};
+use crate::effect::{Effect, Reply};
 use crate::event::{Event, Owner, Record, Spoken};
+use crate::hand_over::spawn_of;
 use crate::rejection::Rejection;
-use crate::state::outbox::Item;
-use crate::state::worker::Phase;
 use crate::state::{IllegalEvent, State};
 use crate::stream;
 use crate::time::Now;
-use crate::usage_view;
 
 /// What a step is written into.
 pub struct Step<'a> {
@@ -111,6 +108,7 @@ impl<'a> Step<'a> {
         let own = |worker: &WorkerId| state.workers.get(worker).map(|record| (record.tree, Owner::Worker(*worker)));
         let whose = match event {
             Event::Ended { worker, .. } => [lead_of(worker), None],
+            Event::Reowned { worker, .. } => [own(worker), None],
             Event::Resumed { worker } => {
                 self.turns.push(*worker);
                 [own(worker), None]
@@ -155,7 +153,6 @@ impl<'a> Step<'a> {
             | Event::SlotFreed { .. }
             | Event::StopAsked { .. }
             | Event::KillSent { .. }
-            | Event::Reowned { .. }
             | Event::Finishing { .. }
             | Event::CapSet { .. }
             | Event::PauseSet { .. }
@@ -185,92 +182,6 @@ impl<'a> Step<'a> {
     pub fn spawn(&mut self, worker: WorkerId) {
         self.effects.extend(spawn_of(self.state, worker).map(|spawn| Effect::Spawn(Box::new(spawn))));
     }
-}
-
-/// How a worker ended, if it has.
-pub fn end_of(state: &State, worker: WorkerId) -> Option<End> {
-    let worker = state.workers.get(&worker)?;
-    let Phase::Ended { outcome } = &worker.phase else { return None };
-    Some(End {
-        name: worker.name.to_string(),
-        worker: worker.id,
-        execution: worker.execution,
-        job: worker.job,
-        task_index: worker.task_index,
-        epoch: worker.epoch,
-        outcome: Outcome::clone(outcome),
-        said: worker.speech.as_ref().and_then(|speech| speech.said),
-        speaks: worker.speaks(),
-        told_before: worker.told,
-        usage: worker.accounts.as_ref().map(|_| usage_view::of_worker(worker)),
-    })
-}
-
-/// How an execution ended, the last one of its worker or one before it.
-pub fn end_of_execution(state: &State, execution: ExecutionId) -> Option<End> {
-    let worker = state.executions.get(&execution).and_then(|worker| state.workers.get(worker))?;
-    if worker.execution == execution {
-        return end_of(state, worker.id);
-    }
-    let past = worker.past.iter().find(|past| past.execution == execution)?;
-    Some(End {
-        name: worker.name.to_string(),
-        worker: worker.id,
-        execution,
-        job: past.job,
-        task_index: past.task_index,
-        epoch: past.epoch,
-        outcome: past.outcome.clone(),
-        said: past.said,
-        speaks: true,
-        told_before: past.told,
-        usage: worker.accounts.as_ref().map(|_| usage_view::of_worker(worker)),
-    })
-}
-
-/// An item, with what its receiver needs to know.
-pub fn owed(state: &State, owner: Owner, seq: u64, item: &Item) -> Option<Owed> {
-    let name = |worker: &WorkerId| state.workers.get(worker).map(|worker| worker.name.to_string());
-    let what = match item {
-        Item::Task => match owner {
-            Owner::Root => return None,
-            Owner::Worker(worker) => OwedKind::Task(worker),
-        },
-        Item::Completion { execution, .. } => OwedKind::Completion(Box::new(end_of_execution(state, *execution)?)),
-        Item::LeadMessage { message, .. } => OwedKind::LeadMessage(*message),
-        Item::ChildMessage { message, from } => OwedKind::ChildMessage { message: *message, from: name(from)?, worker: *from },
-        Item::Notice { from, execution, text } => OwedKind::Notice { from: name(from)?, worker: *from, execution: *execution, text: *text },
-        Item::Undelivered { message, to } => OwedKind::Undelivered { message: *message, to: name(to)? },
-    };
-    Some(Owed { seq, what })
-}
-
-/// The order to start the process that a `Starting` worker waits for.
-pub fn spawn_of(state: &State, worker: WorkerId) -> Option<Spawn> {
-    let worker = state.workers.get(&worker)?;
-    let Phase::Starting(starting) = &worker.phase else { return None };
-    let tree = state.trees.get(&worker.tree)?;
-    let wake = starting.wake.and_then(|last| {
-        // The start may be tried again when more has ended. What is not handed over has not ended yet for this process: it must
-        // not take its subtree for settled.
-        let later = u32::try_from(worker.outbox.ends_after(last)).unwrap_or(u32::MAX);
-        let active_children = worker.active_children.saturating_add(later);
-        Some(Wake {
-            settled: active_children == 0,
-            active_children,
-            context: worker.context?,
-            items: worker.outbox.items_to(last).filter_map(|(seq, item)| owed(state, Owner::Worker(worker.id), seq, item)).collect(),
-        })
-    });
-    Some(Spawn {
-        incarnation: worker.incarnation(),
-        worker: worker.id,
-        tree: worker.tree,
-        token: worker.token,
-        leftovers_grace_ms: tree.settings.leftovers_grace_ms(),
-        speaks: worker.speaks(),
-        wake,
-    })
 }
 
 /// The tree that an event belongs to.

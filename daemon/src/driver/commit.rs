@@ -103,8 +103,12 @@ impl Driver {
     /// Commits, however long the disk is full: what has happened must be written, and nothing of it has been told.
     async fn commit(&mut self, turn: &mut Turn, sessions: &mut mpsc::Receiver<FromSession>) -> Result<Committed, DriverError> {
         loop {
+            self.transcripts.draft(&mut turn.drafts, &turn.batch.records, &turn.batch.texts);
             match self.journal.commit(std::mem::take(&mut turn.batch)).await {
-                Ok(committed) => return Ok(committed),
+                Ok(committed) => {
+                    self.transcripts.tell(std::mem::take(&mut turn.drafts));
+                    return Ok(committed);
+                }
                 Err(CommitError::NoSpace(again)) => {
                     turn.batch = *again;
                     if turn.batch.snapshot.take().is_some() {

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::journal::Batch;
 use crate::session::Outgoing;
+use crate::transcript::Drafts;
 
 /// A connection as the driver sees it.
 #[derive(Debug)]
@@ -43,6 +44,8 @@ pub(crate) struct Turn {
     pub(crate) due: Vec<Due>,
     pub(crate) changed: BTreeSet<TreeId>,
     pub(crate) has_begun: bool,
+    /// What transcripts say of it, once it is committed.
+    pub(crate) drafts: Drafts,
     /// The broker as it is on disk, while the disk is nearly full: if this turn does not fit, who looks is answered from it.
     pub(crate) on_disk: Option<Box<Broker>>,
     /// The looks of this turn, for the same case.

@@ -9,8 +9,7 @@ use crate::usage::UsageTotals;
 /// The method of the notification that carries an [`EventsReply`] to a follower.
 pub const EVENTS: &str = "events";
 
-/// Reads events of the caller's tree, and with `follow` goes on as notifications. A follower that reads too slowly is cut off and
-/// goes on by number.
+/// Reads events of the caller's tree, and with `follow` goes on as notifications. Who reads too slowly is cut off, and goes on by number.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -54,7 +53,7 @@ pub struct NumberedEvent {
     pub event: TreeEvent,
 }
 
-/// What happened, as everybody may see it. Texts are not here.
+/// What happened, as everybody may see it, without texts.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -270,7 +269,7 @@ impl TreeEvent {
             Self::Message { to: Some(_), .. } => Some("subagents:steered"),
             Self::Ended { outcome, .. } if outcome.is_success() => Some("subagents:completed"),
             Self::Ended { .. } => Some("subagents:failed"),
-            Self::Opened { .. }
+            Self::Opened {}
             | Self::Queued { .. }
             | Self::Running { .. }
             | Self::StartRetried { .. }

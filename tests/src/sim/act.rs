@@ -9,7 +9,7 @@ use roost_proto::id::TreeId;
 use roost_proto::link::ExitStatus;
 
 use super::mail::{Errand, Mail};
-use super::plan::{Ending, Gather, Op, Which};
+use super::plan::{Ending, Fate, Gather, Op, Which};
 use super::script::{Ask, Asking, Call, Mode, Script, Who, context_of, token_of};
 use super::world::World;
 use super::{Checked, check};
@@ -22,6 +22,12 @@ impl World {
             let Some(proc) = self.supervisor.procs.get(&incarnation).filter(|proc| proc.main) else { return 0 };
             if proc.termed && !proc.program.stubborn {
                 return 1;
+            }
+            if proc.stillborn {
+                return 1;
+            }
+            if matches!(proc.program.fate, Fate::Mute(epochs) if incarnation.epoch.0 <= epochs) {
+                return 0;
             }
             if script.mode == Mode::Leaving {
                 return u8::from(!proc.program.lingers);
@@ -39,8 +45,6 @@ impl World {
         match script.mail.front() {
             Some(Mail::AskPark) if script.may_park() => 3,
             Some(_) => 1 + goes_on,
-            // The broker was lost when its answer was under way.
-            None if self.has_stray_answer(script) => 1,
             None if script.asked && script.may_park() => 3,
             None => goes_on,
         }
@@ -48,10 +52,6 @@ impl World {
 
     fn goes_on(&self, script: &Script) -> bool {
         script.call.is_none() && script.mode == Mode::Active && script.errands.is_empty()
-    }
-
-    pub(crate) fn has_stray_answer(&self, script: &Script) -> bool {
-        script.call.as_ref().is_some_and(|call| self.answers.contains_key(&call.id))
     }
 
     /// Whether the next thing of this client is its end.
@@ -69,6 +69,10 @@ impl World {
         {
             if proc.termed && !proc.program.stubborn {
                 self.end_process(incarnation, ExitStatus::Signal(15), false);
+                return Ok(());
+            }
+            if proc.stillborn {
+                self.end_process(incarnation, ExitStatus::Code(1), false);
                 return Ok(());
             }
             // The end of its input tells whoever was not asked that it is parked.
@@ -92,10 +96,7 @@ impl World {
         if self.goes_on(script) {
             return self.go_on(who);
         }
-        match script.call.as_ref().map(|call| call.id).filter(|id| self.answers.contains_key(id)) {
-            Some(id) => self.take_answer(who, id),
-            None => self.answer_park(who, choice),
-        }
+        self.answer_park(who, choice)
     }
 
     /// The answer to an errand, or to the call of the plan.
@@ -145,6 +146,7 @@ impl World {
             // What the old broker answered just before it was lost has arrived.
             Some(call) if self.answers.contains_key(&call.id) => {
                 if let Some(script) = self.script_mut(who) {
+                    script.mail.push_front(Mail::Answer(call.id));
                     script.call = Some(call);
                 }
                 Ok(())
@@ -269,6 +271,7 @@ impl World {
 
     /// The next thing of the plan.
     fn go_on(&mut self, who: Who) -> Checked {
+        let passive = self.is_passive(who);
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         let child = |nth: usize| script.at.children.get(nth % script.at.children.len().max(1)).cloned();
         let Some(op) = script.op().cloned() else { return self.end(who) };
@@ -288,6 +291,17 @@ impl World {
                 None => None,
             },
             Op::Stop { nth } => child(nth).map(|name| Ask::Stop { names: vec![name], foreign: false }),
+            Op::Message { nth, allowance } => child(nth).map(|name| Ask::Message { name, allowance }),
+            Op::Tell => Some(Ask::Tell),
+            Op::Report { again, .. } if again && script.used.0 > 0 => {
+                script.in_tool = false;
+                Some(Ask::Report { tool: false, sequence: script.used.0, used: script.used.1 })
+            }
+            Op::Report { tool, used, .. } => {
+                script.used = (script.used.0 + 1, script.used.1 + used);
+                script.in_tool &= tool;
+                Some(Ask::Report { tool, sequence: script.used.0, used: script.used.1 })
+            }
             Op::Foreign => self.foreigner(who).map(|name| Ask::Stop { names: vec![name], foreign: true }),
             Op::Cap(cap) => Some(Ask::Cap(cap)),
             Op::CapAsWorker => Some(Ask::Cap(9)),
@@ -297,6 +311,9 @@ impl World {
             }
             Op::Gather(Gather::Park) => Some(Ask::Park),
             Op::Gather(Gather::Wait) => Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None }),
+            Op::Gather(Gather::Settle) if passive && !script.gathered => {
+                Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None })
+            }
             Op::Gather(Gather::Settle) => Some(Ask::Settle),
             Op::Lease => Some(Ask::Lease),
             Op::Open => Some(Ask::Open),
@@ -312,6 +329,12 @@ impl World {
             }
             (None, None) => Ok(()),
         }
+    }
+
+    /// Whether nobody of its tree is handed ends.
+    fn is_passive(&self, who: Who) -> bool {
+        let tree = self.script(who).and_then(|script| script.tree).and_then(|tree| self.state().trees.get(&tree));
+        tree.is_some_and(|tree| !tree.settings.delivery.pushes())
     }
 
     /// A worker of the same tree that this client does not own.

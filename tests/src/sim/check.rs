@@ -1,11 +1,11 @@
 //! What must hold after every step and every action, seen from outside of the core.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roost_core::broker::Outcome as Stepped;
-use roost_core::command::{CallId, Caller};
+use roost_core::command::{CallId, Caller, Command, Speak};
 use roost_core::effect::{Delivery, Effect, Owed, OwedKind, Reply};
-use roost_core::event::{Event, Grant};
+use roost_core::event::{Delivery as Mode, Event, Grant, Owner, Spoken, StopCause};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::state::outbox::Item;
@@ -244,6 +244,110 @@ pub(crate) fn knows_all(world: &World, who: Who) -> Checked {
     for (execution, outcome) in world.model.tellable(world.owner(who), script.tree) {
         if outcome.is_none() || !script.at.known.contains(&execution) {
             return Err(format!("{} goes without the end of {execution}: {outcome:?} (I10)", script.name));
+        }
+    }
+    Ok(())
+}
+
+/// The worker that an event shows to be alive, where it speaks.
+pub(crate) fn shows_life(event: &Event) -> Option<WorkerId> {
+    match event {
+        Event::Resumed { worker } | Event::WaitOver { worker } | Event::SlotRetaken { worker } | Event::SlotTaken { worker, .. } => {
+            Some(*worker)
+        }
+        Event::Spoken(spoken) => match &**spoken {
+            Spoken::LeaseTaken { owner: Owner::Worker(worker), .. } | Spoken::Busy { worker } => Some(*worker),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Of a step about workers that speak: who may acknowledge, what is handed over, and whom the watchdog bites.
+pub(crate) fn spoken(world: &mut World, command: &Command, outcome: &Stepped) -> Checked {
+    let acked = |event: &Event| matches!(event, Event::Spoken(spoken) if matches!(**spoken, Spoken::Acked { .. }));
+    if let Command::Speak { caller, lease, speak, .. } = command {
+        if let (Speak::Report { .. }, Caller::Worker { worker, .. }) = (&**speak, caller) {
+            world.pulses.insert(*worker, world.now);
+        }
+        let held = match caller {
+            Caller::Operator => None,
+            Caller::Root(tree) => world.state().trees.get(tree).map(|tree| tree.lease),
+            Caller::Worker { worker, .. } => {
+                world.state().workers.get(worker).map(|worker| worker.speech.as_ref().map_or(0, |speech| speech.lease))
+            }
+        };
+        if outcome.records.iter().any(|record| acked(&record.event)) && lease.is_some() && *lease != held {
+            return Err(format!("{caller:?} acknowledges with the lease {lease:?}, and {held:?} is held (I12)"));
+        }
+    }
+    for record in &outcome.records {
+        if let Event::StopAsked { worker, cause: StopCause::Idle, .. } = &record.event {
+            idle(world, *worker)?;
+        }
+    }
+    let mut given: BTreeMap<(TreeId, Owner), BTreeSet<u64>> = BTreeMap::new();
+    for effect in outcome.effects.iter().rev() {
+        if let Effect::Withdraw { to, items } = effect {
+            given.entry((to.tree, to.owner)).or_default().extend(items);
+        } else if let Effect::Deliver(delivery) = effect {
+            handed(world, delivery, given.get(&(delivery.to.tree, delivery.to.owner)))?;
+        }
+    }
+    held_back(world)
+}
+
+/// The watchdog bites whoever shows no sign of life for long enough, outside of a tool.
+fn idle(world: &mut World, worker: WorkerId) -> Checked {
+    world.note("silent workers end");
+    let Some(record) = world.state().workers.get(&worker) else { return Ok(()) };
+    let idle_ms = world.state().trees.get(&record.tree).map_or(0, |tree| tree.settings.timing.idle_ms);
+    let last = world.pulses.get(&worker).copied().unwrap_or(0);
+    let in_tool =
+        world.procs().any(|(_, proc)| proc.worker == worker && proc.main && proc.script.life == world.life && proc.script.in_tool);
+    if idle_ms == 0 || in_tool || last + idle_ms > world.now {
+        return Err(format!("{} is ended as silent: in a tool {in_tool}, last heard of at {last} (T7)", record.name));
+    }
+    Ok(())
+}
+
+/// What is handed over is owed, or is taken back in the same breath; and nothing older is left out.
+fn handed(world: &World, delivery: &Delivery, withdrawn: Option<&BTreeSet<u64>>) -> Checked {
+    let to = delivery.to;
+    let Some(lead) = world.state().lead(to.tree, to.owner) else { return Err(format!("{to:?} is handed something and is not there")) };
+    let fine = |seq: u64| lead.outbox.get(seq).is_some() || withdrawn.is_some_and(|items| items.contains(&seq));
+    if let Some(owed) = delivery.items.iter().find(|owed| !fine(owed.seq)) {
+        return Err(format!("{to:?} is handed what it is not owed (I17): {owed:?}"));
+    }
+    if delivery.items.windows(2).any(|two| two[0].seq >= two[1].seq) {
+        return Err(format!("{to:?} is handed items out of order (K47)"));
+    }
+    let mode = world.state().trees.get(&to.tree).map(|tree| tree.settings.delivery);
+    let owed_turn = |worker: WorkerId| world.state().workers.get(&worker).is_some_and(|worker| worker.owed_turn);
+    let may_know = matches!(to.owner, Owner::Worker(worker) if owed_turn(worker));
+    let ends = |owed: &Owed| matches!(owed.what, OwedKind::Completion(_));
+    if mode == Some(Mode::Passive) && !may_know && delivery.items.iter().any(ends) {
+        return Err(format!("{to:?} is handed ends in a tree where nobody is (I16)"));
+    }
+    Ok(())
+}
+
+/// An end is held back only while others of its launch are to come, and not for ever.
+fn held_back(world: &World) -> Checked {
+    let state = world.state();
+    let leads = state.trees.keys().map(|tree| (*tree, Owner::Root));
+    let leads =
+        leads.chain(state.workers.values().filter(|worker| !worker.has_ended()).map(|worker| (worker.tree, Owner::Worker(worker.id))));
+    for (tree, owner) in leads {
+        let Some(lead) = state.lead(tree, owner) else { continue };
+        for (_, item) in lead.outbox.items_to(u64::MAX) {
+            let Item::Completion { execution, held: Some(group), .. } = item else { continue };
+            let timer =
+                state.join_timers.iter().any(|(at, of, lead, number)| (*of, *lead, *number) == (tree, owner, *group) && at.0 > world.now);
+            let others = state.workers.values().any(|other| other.owner == owner && other.joined == Some(*group) && !other.has_ended());
+            if !timer || !others {
+                return Err(format!("the end of {execution} is held back: timer {timer}, others {others} (G8)"));
+            }
         }
     }
     Ok(())

@@ -131,7 +131,7 @@ fn settle(world: &mut World) -> Checked {
                     Mail::Items { items, .. } => items.iter().all(|(_, got)| *got == Got::Task),
                     Mail::Withdrawn(_) | Mail::AskPark | Mail::LeaseLost => false,
                 });
-                !world.is_ending(*who) && (script.life != world.life || small || world.has_stray_answer(script))
+                !world.is_ending(*who) && (script.life != world.life || small)
             }),
             Action::Hangup
             | Action::Deadline
@@ -143,6 +143,8 @@ fn settle(world: &mut World) -> Checked {
             | Action::Emptied(_)
             | Action::Abandon(_)
             | Action::Impostor(..)
+            | Action::Window(_)
+            | Action::Cut(_)
             | Action::Desert(_)
             | Action::ComeBack(_)
             | Action::Drain(_)

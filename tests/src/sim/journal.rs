@@ -1,9 +1,16 @@
 //! The journal of the simulated world: what is on disk, and what a crash would lose.
 
+use std::collections::VecDeque;
+
 use roost_core::event::Record;
 use roost_core::state::State;
+use roost_proto::id::TreeId;
+use roost_proto::message::events::NumberedEvent;
 
 use super::{Broken, Checked};
+
+/// One event of the stream of a tree.
+type Told = (TreeId, NumberedEvent);
 
 /// Records with a durable mark, and the state that a replay of the durable ones gives.
 #[derive(Debug, Clone, Default)]
@@ -12,13 +19,16 @@ pub(crate) struct Journal {
     durable: usize,
     /// How many records there were after each step since the last commit.
     steps: Vec<usize>,
+    /// What each of these steps tells everybody.
+    streams: VecDeque<Vec<Told>>,
     /// Kept by applying each record as it becomes durable: the replay of every committed prefix.
     replica: State,
 }
 
 impl Journal {
-    pub(crate) fn append(&mut self, records: Vec<Record>) {
+    pub(crate) fn append(&mut self, records: Vec<Record>, stream: Vec<Told>) {
         self.records.extend(records);
+        self.streams.push_back(stream);
         self.steps.push(self.records.len());
     }
 
@@ -29,7 +39,14 @@ impl Journal {
 
     /// Records up to this step of them.
     pub(crate) fn up_to(&self, step: usize) -> usize {
-        step.checked_sub(1).and_then(|last| self.steps.get(last)).copied().unwrap_or(self.durable)
+        let last = step.min(self.steps.len()).checked_sub(1);
+        last.and_then(|last| self.steps.get(last)).copied().unwrap_or(self.durable)
+    }
+
+    /// What these steps, which are durable now, tell everybody.
+    pub(crate) fn told(&mut self, steps: usize) -> Vec<Told> {
+        let steps = steps.min(self.streams.len());
+        self.streams.drain(..steps).flatten().collect()
     }
 
     pub(crate) fn durable(&self) -> &[Record] {
@@ -59,6 +76,7 @@ impl Journal {
     /// A crash: what was not durable never was.
     pub(crate) fn lose(&mut self) {
         self.records.truncate(self.durable);
+        self.streams.clear();
         self.steps.clear();
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Proc {
     /// What it left behind is alive.
     pub(crate) leftovers: bool,
     pub(crate) end_leftovers: bool,
+    /// It ends before it has said anything.
+    pub(crate) stillborn: bool,
     pub(crate) termed: bool,
     /// Its standard input is at its end.
     pub(crate) closed: bool,

@@ -4,15 +4,17 @@
 
 mod queue;
 mod spoken;
+mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roost_core::event::{Event, Grant, Owner, Record};
+use roost_core::event::{Event, Grant, Owner, Record, Runner, Spoken as Said};
 use roost_core::state::State;
-use roost_proto::id::{Epoch, ExecutionId, TreeId, WorkerId};
+use roost_proto::id::{Epoch, ExecutionId, MessageId, TreeId, WorkerId};
 use roost_proto::outcome::{Failure, Outcome};
 
 use super::Checked;
+use spoken::{Item, Spoken};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
@@ -22,6 +24,8 @@ pub(crate) struct Known {
     /// Who launched it: its budget stays there, whoever adopts it.
     launcher: Owner,
     group: Option<u16>,
+    /// The highest allowance that it ever had.
+    high: u64,
     epoch: Epoch,
     started: bool,
     parked: bool,
@@ -35,6 +39,8 @@ pub(crate) struct Known {
     execution: ExecutionId,
     /// Its executions before that, and how they ended.
     past: Vec<(ExecutionId, Outcome)>,
+    /// The process that is being started is handed the items up to this one.
+    wakes: Option<u64>,
     /// It is ready to have a slot back; how many starts went before it while its group had room.
     ready: Option<u64>,
     /// Its place in the queue when it was accepted.
@@ -54,6 +60,7 @@ pub(crate) struct Model {
     bypasses: BTreeMap<TreeId, u64>,
     /// Trees in which orphans are adopted.
     adopting: BTreeSet<TreeId>,
+    spoken: Spoken,
 }
 
 impl Model {
@@ -81,12 +88,10 @@ impl Model {
         current.chain(past).filter(|(_, outcome)| !outcome.is_some_and(Self::is_silent)).collect()
     }
 
-    /// What an execution is called, whatever its number: its worker's name, and which one of that worker it is.
-    pub(crate) fn execution_name(&self, execution: ExecutionId) -> Option<String> {
-        self.workers.values().find_map(|known| {
-            let all = known.past.iter().map(|(past, _)| *past).chain([known.execution]);
-            all.enumerate().find(|(_, of)| *of == execution).map(|(nth, _)| format!("{}#{nth}", known.name))
-        })
+    /// Whose execution it is.
+    pub(crate) fn name_of(&self, execution: ExecutionId) -> Option<String> {
+        let has = |known: &&Known| known.execution == execution || known.past.iter().any(|(past, _)| *past == execution);
+        self.workers.values().find(has).map(|known| known.name.clone())
     }
 
     fn worker(&mut self, worker: WorkerId) -> Checked<&mut Known> {
@@ -125,6 +130,7 @@ impl Model {
                         owner: job.owner,
                         launcher: job.owner,
                         group: task.group,
+                        high: task.allowance,
                         epoch: Epoch(0),
                         started: false,
                         parked: false,
@@ -134,15 +140,24 @@ impl Model {
                         outcome: None,
                         execution: task.execution,
                         past: Vec::new(),
+                        wakes: None,
                         ready: None,
                         place,
                         at_once: false,
                     };
                     self.workers.insert(task.worker, known);
+                    if task.runner == Runner::Worker {
+                        self.push(job.tree, Owner::Worker(task.worker), Item::Task);
+                    } else {
+                        self.spoken.plain.insert(task.worker);
+                    }
                 }
             }
             Event::SlotTaken { worker, epoch, grant, at_once } => {
                 self.granted(*worker, *epoch, *grant)?;
+                if matches!(grant, Grant::FinalWake | Grant::EarlyWake) {
+                    self.hands_over(*worker);
+                }
                 self.worker(*worker)?.at_once |= *at_once;
             }
             Event::WaitOver { worker } => {
@@ -154,6 +169,9 @@ impl Model {
                 let known = self.worker(*worker)?;
                 known.epoch = *epoch;
                 known.deferred = false;
+                if known.wakes.is_some() {
+                    self.hands_over(*worker);
+                }
             }
             Event::SlotLent { worker } => self.worker(*worker)?.slot = false,
             Event::SlotRetaken { worker } => {
@@ -175,18 +193,23 @@ impl Model {
                 known.ready = None;
                 self.note_ready(Owner::Worker(*worker));
             }
-            Event::Spoken(spoken) => self.spoken(spoken)?,
-            Event::Reowned { worker, owner } => self.worker(*worker)?.owner = *owner,
+            Event::Spoken(spoken) => {
+                if let Said::WordsSent { tree, from, to, sent, .. } = &**spoken {
+                    self.words_sent(*tree, *from, *to, *sent, MessageId(record.seq))?;
+                }
+                self.spoken(spoken)?;
+            }
+            Event::Reowned { worker, owner } => self.reowned(*worker, *owner)?,
             Event::Ended { worker, outcome } => self.ended(*worker, outcome)?,
-            Event::ProcessStarted { .. }
-            | Event::Blocked { .. }
+            Event::ProcessStarted { worker, .. } => self.handed_over(*worker)?,
+            Event::Consumed { tree, owner, workers, earlier, .. } => self.consumed(*tree, *owner, workers, earlier),
+            Event::Blocked { .. }
             | Event::Resumed { .. }
             | Event::ParkAsked { .. }
             | Event::ParkCancelled { .. }
             | Event::MainExited { .. }
             | Event::KillSent { .. }
             | Event::Finishing { .. }
-            | Event::Consumed { .. }
             | Event::CapSet { .. }
             | Event::PauseSet { .. }
             | Event::Interrupted { .. }
@@ -216,8 +239,9 @@ impl Model {
         match grant {
             Grant::Start => {
                 known.started = true;
-                let earlier = |(id, other): &(&WorkerId, &Known)| {
-                    **id < worker && other.tree == tree && other.group == group && !other.started && other.outcome.is_none()
+                let execution = known.execution;
+                let earlier = |(_, other): &(&WorkerId, &Known)| {
+                    other.execution < execution && other.tree == tree && other.group == group && !other.started && other.outcome.is_none()
                 };
                 if let Some((first, _)) = self.workers.iter().find(earlier) {
                     return Err(format!("{worker} starts before {first}, who queued earlier (I4)"));
@@ -238,7 +262,11 @@ impl Model {
             return Err(format!("{worker} ends twice (I6)"));
         }
         known.outcome = Some(outcome.clone());
-        let owner = known.owner;
+        let (owner, tree, execution) = (known.owner, known.tree, known.execution);
+        self.unread(worker, tree, owner)?;
+        if !Self::is_silent(outcome) {
+            self.push(tree, owner, Item::End(execution));
+        }
         self.note_ready(owner);
         Ok(())
     }
@@ -268,6 +296,7 @@ impl Model {
 
     /// The core's state agrees with this one.
     pub(crate) fn compare(&self, state: &State) -> Checked {
+        self.compare_spoken(state)?;
         for ((tree, owner), (limit, reserved)) in &self.ledgers {
             let Some(lead) = state.lead(*tree, *owner) else { continue };
             let ledger = (lead.ledger.limit(), lead.ledger.remaining());

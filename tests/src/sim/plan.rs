@@ -24,6 +24,20 @@ pub(crate) enum Op {
     Stop {
         nth: usize,
     },
+    /// Tell a child something; perhaps with another allowance.
+    Message {
+        nth: usize,
+        allowance: Option<u64>,
+    },
+    /// Tell its lead something.
+    Tell,
+    /// Say what it does, and what it has used more.
+    Report {
+        tool: bool,
+        used: u64,
+        /// The same once more.
+        again: bool,
+    },
     /// Stop somebody whom it does not own.
     Foreign,
     /// Try to change the cap as a worker.
@@ -72,6 +86,8 @@ pub(crate) enum Fate {
     Missing,
     /// Fails for want of something that comes back, in so many epochs.
     Transient(u32),
+    /// Its first so many processes never say hello.
+    Mute(u32),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -172,6 +188,7 @@ impl Plan {
             program.corrupts = rng.chance(20);
         }
         program.fate = match rng.below(if self.tidy { 940 } else { 1000 }) {
+            0..30 if program.speaks && !self.tidy => Fate::Mute(1 + u32::try_from(rng.below(3)).unwrap_or(0)),
             0..880 => Fate::Starts,
             880..940 => Fate::Transient(1 + u32::try_from(rng.below(2)).unwrap_or(0)),
             940..960 => Fate::Transient(9),
@@ -187,8 +204,17 @@ impl Plan {
     }
 
     /// What a worker does in its n-th execution, from 0.
-    pub(crate) fn ops_of(&self, _name: &str, program: &Program, run: usize) -> Vec<Op> {
-        if run == 0 { program.ops.clone() } else { vec![Op::Gather(Gather::Settle)] }
+    pub(crate) fn ops_of(&self, name: &str, program: &Program, run: usize) -> Vec<Op> {
+        if run == 0 {
+            return program.ops.clone();
+        }
+        let mut rng = Rng::of(self.seed, &format!("{name} again {run}"));
+        let mut ops = vec![Op::Tell];
+        if !self.tidy && self.fixed.is_empty() && rng.chance(300) {
+            ops.push(Op::Launch { tasks: 1, foreground: rng.chance(200) });
+        }
+        ops.push(Op::Gather(Gather::Settle));
+        ops
     }
 
     fn worker_ops(&self, rng: &mut Rng, depth: usize, allowance: u64) -> Vec<Op> {
@@ -197,9 +223,17 @@ impl Plan {
         let mut ops = Vec::new();
         for _ in 0..launches {
             ops.push(Op::Launch { tasks: 1 + rng.below(3), foreground: rng.chance(150) });
-            if rng.chance(400) {
+            for _ in 0..rng.below(3) {
                 ops.push(self.middle(rng));
             }
+        }
+        if launches > 0 && rng.chance(250) {
+            // A wait first: whoever is told something then has ended, or is about to.
+            ops.push(Op::Wait { which: Which::Any, timeout_ms: None });
+            ops.push(Op::Message { nth: rng.index(4), allowance: None });
+        }
+        for _ in 0..if rng.chance(300) { 1 + rng.below(2) } else { 0 } {
+            ops.push(self.remark(rng));
         }
         if launches > 0 && (self.tidy || rng.chance(880)) {
             ops.push(Op::Gather(match rng.below(2) {
@@ -213,8 +247,21 @@ impl Plan {
         ops
     }
 
+    /// What a worker says of itself.
+    fn remark(&self, rng: &mut Rng) -> Op {
+        match rng.below(3) {
+            0 => Op::Tell,
+            1 => Op::Report { tool: rng.chance(400), used: rng.below(1_000), again: false },
+            _ => Op::Report { tool: false, used: rng.below(10), again: true },
+        }
+    }
+
     fn middle(&self, rng: &mut Rng) -> Op {
         let nth = rng.index(4);
+        if rng.chance(400) {
+            let allowance = (!self.tidy && rng.chance(300)).then(|| rng.below(8));
+            return if rng.chance(700) { Op::Message { nth, allowance } } else { self.remark(rng) };
+        }
         match rng.below(if self.tidy { 6 } else { 12 }) {
             0 => Op::Park,
             1 => Op::Wait { which: Which::Any, timeout_ms: None },
@@ -238,6 +285,10 @@ impl Plan {
         }
         for _ in 0..1 + rng.below(3) {
             ops.push(Op::Launch { tasks: 1 + rng.below(3), foreground: rng.chance(150) });
+            if rng.chance(300) {
+                ops.push(Op::Wait { which: Which::Any, timeout_ms: None });
+                ops.push(Op::Message { nth: rng.index(4), allowance: (!self.tidy && rng.chance(300)).then(|| rng.below(8)) });
+            }
             for _ in 0..rng.below(3) {
                 ops.push(match rng.below(if self.tidy { 7 } else { 11 }) {
                     0..3 => Op::Cap(1 + u32::try_from(rng.below(4)).unwrap_or(0)),
@@ -253,7 +304,7 @@ impl Plan {
         ops.push(Op::Gather(Gather::Wait));
         ops.push(Op::Close { now: !self.tidy && rng.chance(300) });
         // A root cannot park, and what only workers are refused is its right.
-        ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker | Op::Background { .. }));
+        ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker | Op::Background { .. } | Op::Tell));
         ops
     }
 }

@@ -1,13 +1,13 @@
 //! Roots that leave and come back, trees that live by them, and a daemon that is told to leave.
 
-use roost_core::command::{CallId, Command};
+use roost_core::command::{CallId, Claim, Command};
 use roost_core::effect::{Effect, Reply};
 use roost_core::event::{Event, Record};
 use roost_proto::id::TreeId;
 use roost_proto::limits::REATTACH_MS;
 
 use super::Checked;
-use super::script::{Ask, Asking, Call};
+use super::script::{Ask, Asking, Call, Who};
 use super::world::World;
 
 /// Where the root of a tree is.
@@ -37,6 +37,45 @@ impl World {
         self.note("roots leave");
         self.presences[index].deserted = true;
         self.presence(index, false)
+    }
+
+    /// Another window of the root's takes its lease, and takes nothing in.
+    pub(crate) fn window(&mut self, index: usize) -> Checked {
+        if self.roots[index].lease.is_none() || self.roots[index].op().is_none() {
+            return Ok(());
+        }
+        self.note("second windows");
+        let Some(claim) = self.claim(Who::Root(index)) else { return Ok(()) };
+        self.calls += 1;
+        self.step(Command::Hello { call: CallId(self.calls), claim: Some(Claim { lineage: vec![9_999], ..claim }) })
+    }
+
+    /// The connection of a client is lost; it connects again and asks again.
+    pub(crate) fn cut(&mut self, who: Who) -> Checked {
+        let life = self.life;
+        let owner = self.owner(who);
+        let Some(script) = self.script_mut(who).filter(|script| script.life == life && script.caller.is_some()) else { return Ok(()) };
+        let (tree, lease) = (script.tree, script.lease);
+        script.life = u64::MAX;
+        let call = script.call.take();
+        let mut lost: Vec<u64> = script.side.drain(..).chain(script.errands.iter().map(|(id, _)| *id)).collect();
+        if let Some(call) = call {
+            lost.push(call.id);
+            if !matches!(call.ask, Ask::Hello | Ask::Lease) {
+                script.again = Some(call);
+            }
+        }
+        script.lost_connection();
+        self.note("connections are lost");
+        for id in lost {
+            self.answers.remove(&id);
+            self.calling.remove(&id);
+            self.lost.push(CallId(id));
+        }
+        match (tree, lease) {
+            (Some(tree), Some(lease)) => self.step(Command::LeaseGone { tree, owner, lease }),
+            _ => Ok(()),
+        }
     }
 
     /// A root comes back: its key finds its tree as long as it is open.
@@ -70,7 +109,7 @@ impl World {
         if open && !outcome.effects.iter().any(found) {
             return Err(format!("{} does not find its tree again: {:?}", self.roots[index].name, outcome.effects));
         }
-        self.take(outcome.records, outcome.effects);
+        self.take(outcome);
         self.presence(index, true)
     }
 

@@ -95,8 +95,10 @@ fn result(world: &World) -> Result {
         Some((known.name.clone(), (known.outcome.clone()?, limit, reserved)))
     });
     let told = world.roots.iter().map(|root| {
-        let mut names: Vec<String> = root.at.known.iter().filter_map(|execution| world.model.execution_name(*execution)).collect();
+        let mut names: Vec<String> = root.at.known.iter().filter_map(|execution| world.model.name_of(*execution)).collect();
+        // How often a worker was resumed depends on the order of things.
         names.sort();
+        names.dedup();
         (root.name.clone(), names)
     });
     Result { workers: workers.collect(), told: told.collect() }

@@ -37,8 +37,8 @@ pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
         stop_grace_ms: [0, 50, 5_000][rng.index(3)],
         depth_max: 2 + u32::try_from(rng.below(4)).unwrap_or(0),
         group_caps: if rng.chance(350) { vec![("writers".into(), 1 + u32::try_from(rng.below(2)).unwrap_or(0))] } else { Vec::new() },
-        delivery: Delivery::default(),
-        join: Join::default(),
+        delivery: [Delivery::Steer, Delivery::Steer, Delivery::FollowUp, Delivery::NextTurn, Delivery::Passive][rng.index(5)],
+        join: if rng.chance(350) { Join::Group } else { Join::Async },
         timing: Timing {
             // Whoever lingers leaves only when it is killed, so never 0.
             settle_to_exit_ms: [1, 300, 5_000][rng.index(3)],
@@ -50,8 +50,8 @@ pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
             // Some never answer: never 0 either.
             park_deadline_ms: [1, 50, 10_000][rng.index(3)],
             park_again_ms: [0, 5_000][rng.index(2)],
-            startup_ms: 0,
-            idle_ms: 0,
+            startup_ms: [1_000, 120_000][rng.index(2)],
+            idle_ms: [0, 0, 1_500, 60_000][rng.index(4)],
             hold_ms: 200,
             join_window_ms: 100,
             join_hold_ms: 3_000,
@@ -65,7 +65,11 @@ pub(crate) fn world_of(seed: u64, tidy: bool) -> Checked<World> {
     let mut rng = Rng::of(seed, "world");
     let plan = Plan { seed, tidy, fixed: BTreeMap::new() };
     let trees = if rng.chance(250) { 2 } else { 1 };
-    let settings = (0..trees).map(|_| settings_of(&mut rng)).collect();
+    let mut settings: Vec<Settings> = (0..trees).map(|_| settings_of(&mut rng)).collect();
+    // Watchdogs bite by time, which passes otherwise after a cut.
+    for settings in settings.iter_mut().filter(|_| tidy) {
+        (settings.timing.startup_ms, settings.timing.idle_ms) = (0, 0);
+    }
     let cap_of_all = rng.chance(250).then(|| 1 + u32::try_from(rng.below(3)).unwrap_or(0));
     let mut world = World::new(plan, settings, cap_of_all)?;
     for index in 0..trees {
@@ -101,6 +105,7 @@ pub(crate) fn finish(world: &mut World, rng: &mut Rng) -> Checked {
             for index in 0..world.roots.len() {
                 check::knows_all(world, Who::Root(index))?;
             }
+            world.model.words_are_settled()?;
             world.all_leave()?;
             while world.is_ahead() {
                 world.perform(Action::Commit)?;
@@ -147,7 +152,7 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
     if !world.supervisor.orders.is_empty() && rng.chance(300) {
         return Some(Action::CrashSupervisor);
     }
-    match rng.below(17) {
+    match rng.below(20) {
         0..4 => Some(Action::CrashBroker { answers_arrive: rng.chance(500) }),
         4 => Some(Action::CrashSupervisor),
         13 | 15 | 16 => {
@@ -156,6 +161,12 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
             may.then_some(Action::Desert(index))
         }
         14 => Some(Action::Drain(rng.below(3_000))),
+        17 => Some(Action::Window(rng.index(world.roots.len()))),
+        18 | 19 => {
+            let procs = world.procs().filter(|(_, proc)| proc.main).map(|(of, _)| Who::Proc(of));
+            let all: Vec<Who> = (0..world.roots.len()).map(Who::Root).chain(procs).collect();
+            Some(Action::Cut(all[rng.index(all.len())]))
+        }
         10..13 if !living.is_empty() => {
             let kind = u8::try_from(rng.below(u64::from(super::impostor::KINDS))).unwrap_or(0);
             Some(Action::Impostor(living[rng.index(living.len())], kind))

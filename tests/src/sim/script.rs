@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Settle, Speak, Target, Task};
+use roost_core::command::{Activity, Allowance, CallId, Caller, Claim, Command, Launch, Open, Settle, Speak, Target, Task};
 use roost_core::effect::End;
 use roost_core::event::{Context, Digest, Place, Runner, Settings};
 use roost_proto::id::{ExecutionId, Incarnation, MessageId, Token, TreeId};
 use roost_proto::outcome::Failure;
+use roost_proto::usage::{Usage, UsageReport};
 
 use super::Checked;
 use super::mail::{Errand, Got, Mail};
@@ -73,6 +74,16 @@ pub(crate) enum Ask {
         names: Vec<String>,
         foreign: bool,
     },
+    Message {
+        name: String,
+        allowance: Option<u64>,
+    },
+    Tell,
+    Report {
+        tool: bool,
+        sequence: u64,
+        used: u64,
+    },
     Cap(u32),
     Park,
     /// Take the lease of a root.
@@ -116,6 +127,12 @@ pub(crate) struct Script {
     pub(crate) lease: Option<u64>,
     /// What came unasked.
     pub(crate) mail: VecDeque<Mail>,
+    /// Its last usage report, and what that said.
+    pub(crate) used: (u64, u64),
+    /// The broker knows that it is inside of a tool.
+    pub(crate) in_tool: bool,
+    /// It has asked for what it is owed at the end of a turn, in a tree where nobody is handed ends.
+    pub(crate) gathered: bool,
     /// It was asked to park and has not answered yet.
     pub(crate) asked: bool,
     /// Small calls that it makes beside the one of its plan.
@@ -141,6 +158,9 @@ impl Script {
             side: Vec::new(),
             lease: None,
             mail: VecDeque::new(),
+            used: (0, 0),
+            in_tool: false,
+            gathered: false,
             asked: false,
             errands: Vec::new(),
             confirmed: BTreeSet::new(),
@@ -169,7 +189,7 @@ impl Script {
 
     /// Its connection is gone, and what was under way on it.
     pub(crate) fn lost_connection(&mut self) {
-        self.asked = false;
+        (self.asked, self.in_tool) = (false, false);
         self.mail.clear();
         for (_, errand) in self.errands.drain(..) {
             if let Errand::Ack(items) = errand {
@@ -193,7 +213,9 @@ impl Script {
         if known && only_news && !end.told_before {
             return Err(format!("{} is told of {} twice (I10, I17)", self.name, end.name));
         }
-        self.at.by_call.insert(end.execution);
+        if !end.told_before {
+            self.at.by_call.insert(end.execution);
+        }
         self.learn(end.execution);
         Ok(())
     }
@@ -229,6 +251,12 @@ pub(crate) struct Asking<'a> {
     pub(crate) ephemeral: bool,
 }
 
+/// All counters of a report follow from one number.
+pub(crate) fn usage(sequence: u64, used: u64) -> UsageReport {
+    let usage = Usage { input: used, output: 2 * used, cost: 3 * used, turns: used / 2, ..Usage::default() };
+    UsageReport { sequence, usage, context_tokens: Some(used) }
+}
+
 pub(crate) fn token_of(seed: u64) -> Token {
     Token::new((u128::from(seed) | 1 << 100).to_le_bytes())
 }
@@ -259,6 +287,15 @@ impl Asking<'_> {
                 let (of, request_id) = (Target::Name(name), Some(request_id));
                 Command::Result { call, caller, tree: None, of, wait, request_id, timeout_ms: None }
             }
+            Ask::Message { name, allowance } => {
+                let digest = context_of(&format!("{name} {allowance:?} {request_id}"), &Progress::default()).1.digest;
+                self.speak(call, Speak::Message { request_id, digest, name, allowance })
+            }
+            Ask::Tell => self.speak(call, Speak::TellLead { request_id, digest: Digest(1) }),
+            Ask::Report { tool, sequence, used } => {
+                let activity = Some(if tool { Activity::Tool } else { Activity::Busy });
+                self.speak(call, Speak::Report { activity, usage: Some(usage(sequence, used)), says: false })
+            }
             Ask::Lease => Command::Hello { call, claim: self.claim.clone() },
             Ask::Settle => self.speak(call, Speak::Settle { settle: self.settle(request_id) }),
             Ask::Stop { names, .. } => Command::Stop { call, caller, names, no_wait: false },
@@ -286,7 +323,7 @@ impl Asking<'_> {
             error: failed.then(|| Failure::Provider { message: "planned".into() }),
             wrapped_up: false,
             truncated: false,
-            usage: None,
+            usage: Some(usage(self.script.used.0 + 1, self.script.used.1)),
         }
     }
 

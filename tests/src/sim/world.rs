@@ -5,14 +5,14 @@ mod look;
 
 use std::collections::BTreeMap;
 
-use roost_core::broker::Broker;
+use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{CallId, Caller, Command};
 use roost_core::effect::{Effect, Reply};
-use roost_core::event::{Event, Record, Settings};
+use roost_core::event::{Event, Settings};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
-use roost_proto::id::{Incarnation, TreeId};
+use roost_proto::id::{Incarnation, TreeId, WorkerId};
 use roost_proto::link::ExitStatus;
 
 use super::journal::Journal;
@@ -54,6 +54,10 @@ pub(crate) enum Action {
     Abandon(Who),
     /// Somebody claims to be this process, in one of several ways.
     Impostor(Incarnation, u8),
+    /// Another connection takes the lease of a root.
+    Window(usize),
+    /// The connection of a client is lost.
+    Cut(Who),
     /// A root leaves.
     Desert(usize),
     /// It comes back.
@@ -94,6 +98,8 @@ pub(crate) struct World {
     pub(crate) calling: BTreeMap<u64, Who>,
     /// Where the roots are.
     pub(crate) presences: Vec<Presence>,
+    /// When each worker that speaks showed a sign of life last.
+    pub(crate) pulses: BTreeMap<WorkerId, u64>,
     /// The broker has said that the daemon may leave.
     pub(crate) leaving: bool,
     pids: u32,
@@ -133,6 +139,7 @@ impl World {
             calls_by_caller: false,
             calling: BTreeMap::new(),
             presences: vec![Presence::default(); trees],
+            pulses: BTreeMap::new(),
             leaving: false,
             pids: 100,
             cap_of_all,
@@ -204,6 +211,8 @@ impl World {
             Action::Die(incarnation) => self.end_process(incarnation, ExitStatus::Signal(11), false),
             Action::Emptied(incarnation) => self.supervisor.emptied(incarnation),
             Action::Abandon(who) => self.abandon(who),
+            Action::Window(index) => self.window(index)?,
+            Action::Cut(who) => self.cut(who)?,
             Action::Desert(index) => self.desert(index)?,
             Action::ComeBack(index) => self.come_back(index)?,
             Action::Drain(timeout_ms) => self.drain(timeout_ms)?,
@@ -225,6 +234,7 @@ impl World {
         self.steps += 1;
         let before: BTreeMap<TreeId, u32> = self.state().trees.values().map(|tree| (tree.id, tree.counts.live)).collect();
         let is_close = matches!(command, Command::Close { .. });
+        let asked = command.clone();
         let told = self.trace.then(|| format!("{command:?}"));
         let outcome = self.broker.step(self.moment(), command).map_err(|error| format!("the broker stops: {error}"))?;
         if self.trace {
@@ -235,26 +245,31 @@ impl World {
         let same_moment = self.last_step == Some(self.now);
         self.last_step = Some(self.now);
         check::step(self, &outcome, &before, same_moment)?;
+        check::spoken(self, &asked, &outcome)?;
         if !is_close {
             outcome.records.iter().try_for_each(|record| self.closes_rightly(record))?;
             if outcome.records.iter().any(|record| matches!(record.event, Event::TreeClosed { .. })) {
                 self.note("deserted trees close");
             }
         }
-        self.take(outcome.records, outcome.effects);
+        for record in &outcome.records {
+            if let Some(worker) = check::shows_life(&record.event) {
+                self.pulses.insert(worker, self.now);
+            }
+        }
+        self.take(outcome);
         Ok(())
     }
 
     /// What a step came to waits for the commit.
-    pub(crate) fn take(&mut self, records: Vec<Record>, effects: Vec<Effect>) {
-        self.journal.append(records);
-        self.held.extend(effects);
+    pub(crate) fn take(&mut self, outcome: Stepped) {
+        self.journal.append(outcome.records, outcome.stream);
+        self.held.extend(outcome.effects);
     }
 
     fn commit(&mut self) -> Checked {
-        while let Some(record) = self.journal.commit_next()? {
-            self.model.observe(&record)?;
-        }
+        self.commit_steps(usize::MAX)?;
+        while self.journal.commit_next()?.is_some() {}
         if self.journal.replica() != self.broker.state() {
             return Err("the replay of the journal gives another state than the live one (I15)".into());
         }
@@ -274,13 +289,21 @@ impl World {
     /// The first of these steps become durable, as if the commit had been for them alone, and nobody hears of it.
     pub(crate) fn commit_steps_and_forget(&mut self, steps: usize) -> Checked {
         self.held.clear();
+        self.commit_steps(steps)?;
+        self.model.compare(self.journal.replica())
+    }
+
+    fn commit_steps(&mut self, steps: usize) -> Checked {
         let until = self.journal.up_to(steps);
         while self.journal.durable().len() < until {
             if let Some(record) = self.journal.commit_next()? {
                 self.model.observe(&record)?;
             }
         }
-        self.model.compare(self.journal.replica())
+        for (tree, event) in self.journal.told(steps) {
+            self.model.told(tree, &event)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn script(&self, who: Who) -> Option<&Script> {

@@ -67,6 +67,7 @@ fn a_tree_shows_what_it_was_opened_with_and_an_unknown_setting_names_the_known_o
     let timing = json!({
         "settle_to_exit_ms": 5_000, "leftovers_grace_ms": 1_000, "start_retries": 0, "start_retry_ms": 1_000,
         "early_wake_dwell_ms": 250, "wake_bypass": 1, "park_deadline_ms": 10_000, "park_again_ms": 120_000,
+        "startup_ms": 120_000, "idle_ms": 1_200_000, "hold_ms": 200, "join_window_ms": 100, "join_hold_ms": 30_000, "join_straggler_ms": 15_000,
     });
     assert_eq!(opened["settings"]["timing"], timing);
     let refused = home.roost(["open", "--set", "no_such=1"]).run().expect(2);

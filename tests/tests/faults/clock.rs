@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use roost_core::broker::Broker;
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
-use roost_core::event::{Delivery, Digest, InterruptScope, Join, Runner, Settings, Timing};
+use roost_core::event::{Digest, InterruptScope, Settings, Timing};
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, Token, TreeId};
@@ -26,8 +26,8 @@ fn open() -> Command {
         stop_grace_ms: 5_000,
         depth_max: 10,
         group_caps: Vec::new(),
-        delivery: Delivery::default(),
-        join: Join::default(),
+        delivery: roost_core::event::Delivery::Steer,
+        join: roost_core::event::Join::Async,
         timing: Timing::default(),
         interrupt_scope: InterruptScope::default(),
     };
@@ -37,10 +37,10 @@ fn open() -> Command {
 
 fn launch(name: &str, call: u64, timeout_ms: Option<u64>) -> Command {
     let task = Task {
+        runner: roost_core::event::Runner::Command,
         name: Some(name.into()),
         stem: name.into(),
         token: Token::new([2; 16]),
-        runner: Runner::default(),
         allowance: Allowance::Exactly(0),
         group: None,
         timeout_ms,

@@ -200,9 +200,9 @@ impl Turn<'_, '_> {
 
     /// Does what became due since the last step.
     pub(super) fn pass_time(&mut self, since: Mono) {
+        self.end_silent();
         timers::fire(self.step, since);
         deliver::release_groups(self.step);
-        self.end_silent();
         let now = self.step.now.mono;
         self.calls.note_time(now);
         let deserted: Vec<TreeId> =

@@ -48,7 +48,7 @@ pub enum Want {
         /// At the first.
         any: bool,
         /// For a repeat: whose ends its first answer told. The others were still active then.
-        told: Option<Vec<WorkerId>>,
+        told: Option<Vec<ExecutionId>>,
         /// Nothing counts as told before the caller has said so.
         tell_later: bool,
     },

@@ -33,8 +33,8 @@ pub fn may_launch(state: &State, caller: Caller) -> Result<(TreeId, Owner), Reje
     }
     let stopping = match owner {
         Owner::Root => false,
-        // A stop latches the whole subtree, so the caller's own record tells.
-        Owner::Worker(worker) => state.workers.get(&worker).is_some_and(|worker| worker.stop.is_some()),
+        // A stop latches the whole subtree, so the caller's own record tells; and nothing follows on a last word.
+        Owner::Worker(worker) => state.workers.get(&worker).is_some_and(|worker| worker.stop.is_some() || worker.has_answered()),
     };
     if stopping { Err(Rejection::Stopping) } else { Ok((tree, owner)) }
 }

@@ -5,13 +5,14 @@ use roost_proto::id::{ExecutionId, TreeId, WorkerId};
 use crate::command::{CallId, Caller};
 use crate::effect::{Delivery, Effect, Holder, Owed, Reply};
 use crate::event::{Event, Owner, Spoken};
+use crate::hand_over::owed;
 use crate::holders::Holders;
 use crate::lifecycle::authority;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::outbox::Item;
 use crate::state::worker::{Phase, Worker};
-use crate::step::{Step, owed};
+use crate::step::Step;
 use roost_proto::limits::INBOX_ITEMS_MAX;
 
 /// A settled worker goes on with what it is owed, or with the news that nothing below it is active any more.

@@ -7,12 +7,12 @@ use roost_proto::limits::{BACKLOG_MAX, BUDGET_MAX, LABEL_BYTES_MAX, TASKS_PER_LA
 
 use crate::command::{Allowance, Caller, Launch, Task};
 use crate::effect::Placed;
-use crate::event::{AcceptedTask, Event, JobAccepted, Owner};
+use crate::event::{AcceptedTask, Event, JobAccepted, Owner, Runner};
 use crate::lifecycle::authority;
 use crate::rejection::Rejection;
 use crate::state::budget::Ledger;
 use crate::state::tree::Tree;
-use crate::state::{State, names};
+use crate::state::{State, given_names, names};
 use crate::step::Step;
 
 /// Accepts a launch, or finds the one of the same request. Returns its job; the receipt is written when the step has placed it.
@@ -119,7 +119,10 @@ fn names_of(tree: &Tree, tasks: &[Task]) -> Result<Vec<String>, Rejection> {
     let mut made_up = |task: &Task| {
         loop {
             number += 1;
-            let name = format!("{}-{number}", names::stem(&task.stem));
+            let name = match task.runner {
+                Runner::Command => format!("{}-{number}", names::stem(&task.stem)),
+                Runner::Worker => given_names::nth(number),
+            };
             if !tree.names.contains_key(&names::folded(&name)) && taken.insert(names::folded(&name)) {
                 return name;
             }
@@ -141,15 +144,19 @@ pub fn placed(state: &State, job: JobId) -> Vec<Placed> {
     let mut started = 0;
     let mut placed = Vec::new();
     for worker in workers() {
-        let waits = !worker.at_once;
+        // A repeat of a launch tells of what it launched, whatever its workers went on with since.
+        let past = worker.past.iter().find(|past| past.job == job);
+        let (execution, place, at_once) =
+            past.map_or((worker.execution, worker.place, worker.at_once), |past| (past.execution, past.place, past.at_once));
+        let waits = !at_once;
         placed.push(Placed {
             name: worker.name.to_string(),
             worker: worker.id,
-            execution: worker.execution,
-            place: waits.then(|| worker.place.saturating_sub(started)),
+            execution,
+            place: waits.then(|| place.saturating_sub(started)),
             reason: if waits { state.trees.get(&worker.tree).map(|tree| reason(state, tree, worker.group)) } else { None },
         });
-        started += u32::from(worker.at_once);
+        started += u32::from(at_once);
     }
     placed
 }

@@ -40,11 +40,14 @@ pub fn settle(
     if let Some(usage) = &settle.usage {
         authority::usage(worker.accounts.as_deref(), usage)?;
     }
+    // The end of a turn is a sign of life, and the end of every tool.
+    let idle_ms = step.state.timing_of(id).map_or(0, |timing| timing.idle_ms);
+    holders.beat(id, step.now.mono, idle_ms, Some(false));
     take_usage(step, id, &settle);
     let Some(worker) = step.state.workers.get(&id) else { return Ok(()) };
     if worker.stop.is_some() || !worker.can_speak() || matches!(worker.phase, Phase::Leaving { .. } | Phase::Closing { .. }) {
         // What it said before it is gone is kept, as a part of an answer.
-        if settle.answered && worker.stop.is_some() {
+        if settle.answered && worker.stop.is_some() && !worker.has_answered() {
             forget_said(step, id);
             step.record(Event::Spoken(Box::new(Spoken::Said { worker: id })));
         }

@@ -10,11 +10,12 @@ use crate::calls::{Calls, Pending, Want};
 use crate::command::{CallId, Caller, Target};
 use crate::effect::Reply;
 use crate::event::{Event, Owner, Spoken};
+use crate::hand_over::end_of_execution;
 use crate::lifecycle::authority;
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::Worker;
-use crate::step::{Step, end_of_execution};
+use crate::step::Step;
 use crate::time::Mono;
 use crate::view;
 
@@ -43,13 +44,15 @@ pub fn wait(step: &mut Step<'_>, calls: &mut Calls, call: CallId, caller: Caller
     let mut awaited: BTreeSet<WorkerId> = still_active(step.state, &workers);
     // Without a time limit the first answer left nobody out, so whoever is there now came later.
     if let Some(told) = told.as_ref().filter(|_| !wait.any && wait.timeout_ms.is_none()) {
-        workers.clone_from(told);
+        workers = told.iter().filter_map(|execution| step.state.executions.get(execution).copied()).collect();
     }
-    if told.is_some() || (wait.any && awaited.len() < workers.len()) {
+    let is_there = awaited.len() < workers.len() || !earlier_ends(step.state, tree, owner, &workers).is_empty();
+    if told.is_some() || (wait.any && is_there) {
         awaited.clear();
     }
+    let deadline = deadline(step, owner, Some(&wait.request_id), wait.timeout_ms);
     let want = Want::Ends { request_id: wait.request_id, workers, any: wait.any, told, tell_later: wait.tell_later };
-    calls.add(call, Pending { asker: Some((tree, owner)), want, awaited, deadline: deadline(step, wait.timeout_ms), over: None });
+    calls.add(call, Pending { asker: Some((tree, owner)), want, awaited, deadline, over: None });
     Ok(())
 }
 
@@ -93,8 +96,9 @@ pub fn result(step: &mut Step<'_>, calls: &mut Calls, call: CallId, caller: Call
     }
     room(calls, tree, owner)?;
     let awaited = if runs { BTreeSet::from([id]) } else { BTreeSet::new() };
+    let deadline = deadline(step, owner, read.request_id.as_deref(), read.timeout_ms);
     let want = Want::Result { execution, request_id: read.request_id };
-    calls.add(call, Pending { asker: Some(asker), want, awaited, deadline: deadline(step, read.timeout_ms), over: None });
+    calls.add(call, Pending { asker: Some(asker), want, awaited, deadline, over: None });
     Ok(())
 }
 
@@ -164,24 +168,33 @@ fn consume_execution(step: &mut Step<'_>, tree: TreeId, owner: Owner, worker: Wo
         return;
     }
     if step.state.workers.get(&worker).is_some_and(|worker| worker.execution == execution) {
-        consume(step, tree, owner, None, &[worker]);
+        consume(step, tree, owner, None, &[worker], &[]);
     } else {
         step.record(Event::Spoken(Box::new(Spoken::Read { tree, owner, executions: vec![execution] })));
     }
 }
 
 /// The lead knows these ends from its own call: they are not announced any more.
-pub fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, request_id: Option<String>, workers: &[WorkerId]) {
+pub fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, request_id: Option<String>, workers: &[WorkerId], earlier: &[ExecutionId]) {
     let Some(lead) = step.state.lead(tree, owner) else { return };
     let repeat = request_id.as_ref().is_some_and(|id| lead.answered.iter().any(|(known, _)| known == id));
     let execution = |worker: &WorkerId| step.state.workers.get(worker).map(|worker| worker.execution);
-    let owed = workers.iter().filter_map(execution).any(|execution| lead.outbox.owes(execution));
+    let owed = workers.iter().filter_map(execution).chain(earlier.iter().copied()).any(|execution| lead.outbox.owes(execution));
     // A stopped child is owed to nobody, but a repeat of the call that told of it must tell of it again.
-    let told = request_id.is_some() && !workers.is_empty();
+    let told = request_id.is_some() && !(workers.is_empty() && earlier.is_empty());
     if repeat || !(owed || told) {
         return;
     }
-    step.record(Event::Consumed { tree, owner, request_id, workers: workers.to_vec() });
+    step.record(Event::Consumed { tree, owner, request_id, workers: workers.to_vec(), earlier: earlier.to_vec() });
+}
+
+/// The ends that this lead is owed of earlier executions of these children, which went on since.
+pub fn earlier_ends(state: &State, tree: TreeId, owner: Owner, workers: &[WorkerId]) -> Vec<ExecutionId> {
+    let Some(lead) = state.lead(tree, owner) else { return Vec::new() };
+    let went_on = |(child, execution): &(WorkerId, ExecutionId)| {
+        workers.contains(child) && state.workers.get(child).is_some_and(|worker| worker.execution != *execution)
+    };
+    lead.outbox.ended_children().filter(went_on).map(|(_, execution)| execution).collect()
 }
 
 /// Those of these workers that have not ended.
@@ -189,7 +202,14 @@ pub fn still_active(state: &State, workers: &[WorkerId]) -> BTreeSet<WorkerId> {
     workers.iter().filter(|worker| state.workers.get(worker).is_some_and(|worker| !worker.has_ended())).copied().collect()
 }
 
-fn deadline(step: &Step<'_>, timeout_ms: Option<u64>) -> Option<Mono> {
+/// When a call gives up. One in which its worker was parked goes on, and its time with it.
+fn deadline(step: &Step<'_>, owner: Owner, request_id: Option<&str>, timeout_ms: Option<u64>) -> Option<Mono> {
+    if let Owner::Worker(worker) = owner
+        && let Some(held) = step.state.workers.get(&worker).and_then(|worker| worker.held.as_ref())
+        && Some(held.request_id.as_str()) == request_id
+    {
+        return held.deadline;
+    }
     timeout_ms.map(|timeout| step.now.mono + timeout)
 }
 

@@ -3,16 +3,13 @@
 use roost_proto::id::{Epoch, ExecutionId, TreeId, WorkerId};
 use roost_proto::limits::WAITS_REMEMBERED_MAX;
 use roost_proto::link::{ExitStatus, ProcessIdentity};
-use roost_proto::outcome::{Failure, Outcome};
 
-use crate::event::{Context, Event, Grant, Owner, Record, StopCause};
+use crate::event::{Context, Event, Grant, Owner, Record};
 use crate::state::State;
-use crate::state::joins::Arrival;
-use crate::state::outbox::Item;
 use crate::state::seat::Standing;
 use crate::state::speech::Held;
 use crate::state::tree::Tree;
-use crate::state::worker::{Answered, Phase, Stop, Worker};
+use crate::state::worker::{Phase, Stop, Worker};
 use crate::step::tree_of;
 use crate::stream;
 use crate::time::Now;
@@ -60,7 +57,11 @@ impl State {
             }),
             Event::TreeClosed { tree } => self.tree_closed(*tree, at),
             Event::TreeForgotten { tree } => self.tree_forgotten(*tree),
-            Event::Consumed { tree, owner, request_id, workers } => self.consumed(*tree, *owner, request_id.as_deref(), workers, at),
+            Event::Consumed { tree, owner, request_id, workers, earlier } => {
+                let current = workers.iter().filter_map(|worker| Some(self.workers.get(worker)?.execution));
+                let executions: Vec<ExecutionId> = earlier.iter().copied().chain(current).collect();
+                self.consumed(*tree, *owner, request_id.as_deref(), executions, at)
+            }
             Event::Spoken(spoken) => self.spoken(spoken, seq, at),
             Event::Reowned { worker, owner } => self.reowned(*worker, *owner, at),
             Event::Ended { worker, outcome } => self.ended(*worker, outcome, at),
@@ -229,73 +230,7 @@ impl State {
         Ok(())
     }
 
-    fn ended(&mut self, id: WorkerId, outcome: &Outcome, at: Now) -> Applied {
-        let mut of = None;
-        let mut left = Vec::new();
-        self.on_worker(id, at, |w| {
-            let by_operator = w.stop.is_some_and(|stop| stop.cause == StopCause::Operator);
-            of = Some((w.tree, w.owner, w.execution, w.joined, by_operator));
-            w.ended_at = Some(at);
-            left = w.outbox.take_all();
-            w.answered = Answered::default();
-            w.held = None;
-            let alone = w.active_children == 0;
-            w.pass(Phase::Ended { outcome: outcome.clone() }, |phase, _| {
-                alone && matches!(phase, Phase::Gone { .. } | Phase::Finishing { .. })
-            })
-        })?;
-        let (tree, owner, execution, joined, by_operator) = of.ok_or("it has no lead")?;
-        // A lead that stopped its child, or ends with it, needs no word of it.
-        let silent = matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed)) && !by_operator;
-        let unread = self.keep_what_came_late(id, left);
-        let timing = self.trees.get(&tree).map(|tree| tree.settings.timing).unwrap_or_default();
-        let mut timers = Vec::new();
-        self.on_lead(tree, owner, at, |lead| {
-            lead.children.remove(&id);
-            *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
-            if let Some(held) = &mut lead.held {
-                held.note_end(id);
-            }
-            unread.into_iter().for_each(|message| lead.outbox.push(Item::Undelivered { message, to: id }));
-            let arrival = joined.map_or(Arrival::Alone, |group| lead.joins().arrived(group, at.mono, &timing));
-            let held = if let Arrival::Held(_) = arrival { joined } else { None };
-            if !silent {
-                lead.outbox.push(Item::Completion { child: id, execution, wakes: !by_operator, held });
-            }
-            if let (Arrival::Complete, Some(group)) = (arrival, joined) {
-                lead.outbox.release(group);
-            }
-            timers = lead.joins_timers();
-            Ok(())
-        })?;
-        self.reset_join_timers(tree, owner, &timers);
-        Ok(())
-    }
-
-    fn reowned(&mut self, id: WorkerId, owner: Owner, at: Now) -> Applied {
-        let worker = self.workers.get(&id).ok_or("there is no such worker")?;
-        let (tree, old) = (worker.tree, worker.owner);
-        self.move_usage(id, old, owner);
-        self.on_lead(tree, old, at, |lead| {
-            lead.children.remove(&id);
-            *lead.active_children = lead.active_children.checked_sub(1).ok_or("its lead has no active child")?;
-            Ok(())
-        })?;
-        self.on_worker(id, at, |w| {
-            w.owner = owner;
-            // It arrives at a lead that did not launch it, with nobody else.
-            w.joined = None;
-            Ok(())
-        })?;
-        self.on_lead(tree, owner, at, |lead| {
-            lead.children.insert(id);
-            *lead.active_children += 1;
-            Ok(())
-        })
-    }
-
-    fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, workers: &[WorkerId], at: Now) -> Applied {
-        let executions: Vec<ExecutionId> = workers.iter().filter_map(|worker| Some(self.workers.get(worker)?.execution)).collect();
+    fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, executions: Vec<ExecutionId>, at: Now) -> Applied {
         self.on_lead(tree, owner, at, |lead| {
             for execution in &executions {
                 lead.outbox.take(*execution);
@@ -304,7 +239,7 @@ impl State {
                 if lead.answered.len() == WAITS_REMEMBERED_MAX {
                     lead.answered.pop_front();
                 }
-                lead.answered.push_back((request.to_owned(), workers.to_vec()));
+                lead.answered.push_back((request.to_owned(), executions.clone()));
             }
             Ok(())
         })?;

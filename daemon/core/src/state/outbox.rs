@@ -146,6 +146,14 @@ impl Outbox {
         items.into_values().collect()
     }
 
+    /// What this child has said and the receiver has not read.
+    pub fn take_words_of(&mut self, child: WorkerId) -> Vec<MessageId> {
+        let of = |item: &Item| if let Item::ChildMessage { message, from } = item { (*from == child).then_some(*message) } else { None };
+        let unread: Vec<(u64, MessageId)> = self.items.iter().filter_map(|(seq, item)| Some((*seq, of(item)?))).collect();
+        unread.iter().for_each(|(seq, _)| drop(self.take_item(*seq)));
+        unread.into_iter().map(|(_, message)| message).collect()
+    }
+
     /// A group of launches is held back no longer.
     pub fn release(&mut self, group: u64) {
         for item in self.items.values_mut() {

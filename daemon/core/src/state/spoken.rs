@@ -195,7 +195,17 @@ impl State {
             let said = w.speech.as_mut().ok_or("it does not speak")?.said.take();
             of = Some((w.tree, w.owner));
             let (past, told) = (w.execution, w.told);
-            w.past.push(Past { execution: past, job: w.job, task_index: w.task_index, epoch: w.epoch, outcome, said, told });
+            w.past.push(Past {
+                execution: past,
+                job: w.job,
+                task_index: w.task_index,
+                epoch: w.epoch,
+                outcome,
+                said,
+                told,
+                place: w.place,
+                at_once: w.at_once,
+            });
             (w.execution, w.job, w.task_index, w.told, w.epoch_before) = (execution, job, 0, false, w.epoch);
             (w.stop, w.timeout_at, w.started_at, w.ended_at, w.accepted_at) = (None, None, None, None, at);
             (w.at_once, w.foreground, w.joined) = (false, false, None);

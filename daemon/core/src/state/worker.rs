@@ -120,13 +120,18 @@ pub struct Worker {
     pub seat: Seat,
 }
 
-/// The answers that a lead got to its last waits: request id and children.
-pub type Answered = std::collections::VecDeque<(String, Vec<WorkerId>)>;
+/// The answers that a lead got to its last waits: request id, and the executions whose ends it told.
+pub type Answered = std::collections::VecDeque<(String, Vec<ExecutionId>)>;
 
 impl Worker {
     /// The current incarnation.
     pub fn incarnation(&self) -> Incarnation {
         Incarnation { execution: self.execution, epoch: self.epoch }
+    }
+
+    /// Its execution that this job launched or resumed.
+    pub fn execution_of(&self, job: JobId) -> ExecutionId {
+        self.past.iter().find(|past| past.job == job).map_or(self.execution, |past| past.execution)
     }
 
     /// All its executions, with their last incarnation each.

@@ -32,6 +32,8 @@ pub trait Files {
     fn answer(&self, end: &End) -> Answer;
     /// The output files of an execution, up to this incarnation.
     fn outputs(&self, execution: ExecutionId, epoch: Epoch) -> Outputs;
+    /// Whether a part of its transcript could not be written.
+    fn is_lossy(&self, execution: ExecutionId) -> bool;
     /// A text of the journal.
     fn text(&self, text: TextId) -> String;
     /// What a worker was launched with.
@@ -202,7 +204,7 @@ pub(super) fn result(end: &End, bytes_max: usize, files: &dyn Files) -> WorkerRe
         length_limited: end.said.is_some_and(|said| said.length_limited),
         told_before: end.told_before,
         usage: end.usage,
-        lossy: false,
+        lossy: files.is_lossy(end.execution),
         answer_path: path,
     }
 }
@@ -313,6 +315,9 @@ mod tests {
         }
         fn task(&self, worker: WorkerId) -> String {
             format!("task of {worker}")
+        }
+        fn is_lossy(&self, _: ExecutionId) -> bool {
+            false
         }
     }
 

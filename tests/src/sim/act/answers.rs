@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use roost_core::command::{Caller, Speak};
 use roost_core::effect::{Reply, Standing};
+use roost_core::event::Sent;
 use roost_core::rejection::Rejection;
 use roost_core::state::speech::Next;
+use roost_proto::id::Epoch;
 
 use super::super::mail::Errand;
 use super::super::plan::{Gather, Op};
-use super::super::script::{Ask, Call, Mode, Who};
+use super::super::script::{Ask, Call, Mode, Who, usage};
 use super::super::world::{Answer, World};
 use super::super::{Checked, check};
 
@@ -42,7 +44,19 @@ impl World {
         }
         let harmless = matches!(
             rejection,
-            Rejection::Budget { .. } | Rejection::NotRoot { .. } | Rejection::UnknownWorker { .. } | Rejection::Active { .. }
+            Rejection::Budget { .. }
+                | Rejection::BadValue { .. }
+                | Rejection::NotRoot { .. }
+                | Rejection::UnknownWorker { .. }
+                | Rejection::Active { .. }
+                | Rejection::TargetParked { .. }
+                | Rejection::TargetStopping { .. }
+                | Rejection::NotSteerable { .. }
+                | Rejection::NotResumable { .. }
+                | Rejection::NotWorker { .. }
+                | Rejection::LeadParked
+                | Rejection::LeadGone
+                | Rejection::StaleLease
         );
         script.at.maimed |= !harmless;
         if call.ask == Ask::Park && script.op() == Some(&Op::Gather(Gather::Park)) {
@@ -55,6 +69,35 @@ impl World {
         match (&call.ask, reply) {
             (Ask::Hello | Ask::Lease, Reply::Welcome { caller, standing, .. }) => return self.welcome(who, &call.ask, caller, standing),
             (Ask::Settle, Reply::Settled(next)) => return self.settled(who, next),
+            (Ask::Report { tool, sequence, used }, Reply::Done) => {
+                let owner = self.owner(who);
+                let epoch = if let Who::Proc(of) = who { of.epoch } else { Epoch(0) };
+                let Some(script) = self.script_mut(who) else { return Ok(()) };
+                script.in_tool = *tool;
+                script.next();
+                let tree = script.tree;
+                return self.model.has_used(tree, owner, epoch, usage(*sequence, *used));
+            }
+            (Ask::Message { name, .. }, Reply::Sent { sent, placed, .. }) => {
+                self.note(match sent {
+                    Sent::Steering(_) => "messages steer",
+                    Sent::AfterEnd(_) => "messages come after an end",
+                    Sent::Resumes(_) => "messages resume",
+                    Sent::ToLead => return Err(format!("a message to {name} went to a lead")),
+                });
+                if matches!(sent, Sent::Resumes(_)) != placed.is_some_and(|(_, placed)| placed.name == *name) {
+                    return Err(format!("a message to {name} is {sent:?}, and is placed otherwise"));
+                }
+                if let Some(script) = self.script_mut(who) {
+                    script.next();
+                }
+            }
+            (Ask::Tell, Reply::Sent { sent: Sent::ToLead, .. }) => {
+                self.note("leads are told");
+                if let Some(script) = self.script_mut(who) {
+                    script.next();
+                }
+            }
             (Ask::Wait { names, .. }, Reply::Ends { ends, pending, .. }) => {
                 let all_told = ends.is_empty() && pending.is_empty();
                 let gather = self.script(who).and_then(|script| script.op().cloned());
@@ -64,6 +107,7 @@ impl World {
                 }
                 match gather {
                     Some(Op::Gather(Gather::Wait)) if !all_told => return Ok(()),
+                    Some(Op::Gather(Gather::Settle)) => script.gathered = all_told,
                     _ => script.next(),
                 }
             }
@@ -78,6 +122,7 @@ impl World {
         let continues = standing.and_then(|standing| standing.worker).and_then(|(.., continues)| continues);
         if let Some((_, request)) = script.at.held.take()
             && continues.as_ref() != Some(&request)
+            && !script.at.maimed
         {
             return Err(format!("{} was parked in {request} and is to go on in {continues:?}", script.name));
         }
@@ -100,6 +145,8 @@ impl World {
             check::knows_all(self, who)?;
         }
         if let Some(script) = self.script_mut(who) {
+            script.used.0 += 1;
+            script.gathered = false;
             // What it is to go on with it has been handed, or is handed next.
             script.mode = match next {
                 Next::Exit => Mode::Leaving,

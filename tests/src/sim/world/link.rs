@@ -6,6 +6,7 @@ use roost_core::effect::{Effect, Holder, Reply, Spawn};
 use roost_core::event::Owner;
 use roost_proto::id::Incarnation;
 use roost_proto::link::{ExitStatus, Signal};
+use roost_proto::outcome::{Failure, Outcome};
 
 use super::super::kernel::{Order, Proc};
 use super::super::mail::{Got, Mail};
@@ -118,13 +119,14 @@ impl World {
         let program = self.plan.of(&name);
         let epoch = incarnation.epoch.0;
         let failed = |transient| Command::SpawnFailed { incarnation, reason: "planned".into(), transient };
-        let wake_fails = Rng::of(self.plan.seed, &format!("{name}#{epoch}")).chance(if self.plan.tidy { 0 } else { 60 });
+        let mut quirk = Rng::of(self.plan.seed, &format!("{name}#{epoch}"));
+        let wake_fails = quirk.chance(if self.plan.tidy { 0 } else { 60 });
         let failure = match (&spawn.wake, program.fate) {
             (Some(_), _) if program.corrupts => Some(Command::ContextCorrupt { incarnation, reason: "planned".into() }),
             (Some(_), _) if wake_fails => Some(failed(false)),
             (None, Fate::Missing) => Some(failed(false)),
             (None, Fate::Transient(epochs)) if epoch <= epochs => Some(failed(true)),
-            (Some(_) | None, Fate::Starts | Fate::Missing | Fate::Transient(_)) => None,
+            (Some(_) | None, Fate::Starts | Fate::Missing | Fate::Transient(_) | Fate::Mute(_)) => None,
         };
         if let Some(failure) = failure {
             self.note("starts fail");
@@ -139,6 +141,7 @@ impl World {
             main: true,
             leftovers: false,
             end_leftovers: spawn.leftovers_grace_ms.is_some(),
+            stillborn: program.speaks && spawn.wake.is_some() && !self.plan.tidy && quirk.chance(60),
             termed: false,
             closed: false,
             program,
@@ -163,6 +166,10 @@ impl World {
         if resumes {
             self.note("resumes");
             (at.run, at.pc, at.held) = (run, 0, None);
+            // What it was owed when it failed is not owed any more.
+            let ends =
+                self.journal.replica().workers.get(&spawn.worker).and_then(|worker| worker.past.last()).map(|past| past.outcome.clone());
+            at.maimed |= !matches!(ends, Some(Outcome::Completed | Outcome::Failed(Failure::Provider { .. })));
         }
         let ops = self.plan.ops_of(&name, program, run);
         let mut script = Script::new(name, ops, at);

@@ -86,12 +86,12 @@ fn renumbered(text: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((at, mark)) = ["TextId(", "MessageId(", " events: "].iter().filter_map(|mark| Some((rest.find(mark)?, *mark))).min() {
-        let (before, after) = rest.split_at(at + mark.len());
+    while let Some((at, counts)) = next_number(rest) {
+        let (before, after) = rest.split_at(at);
         let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
         let (number, after) = after.split_at(digits);
         out.push_str(before);
-        if mark != " events: " {
+        if !counts {
             let known = names.iter().position(|name| *name == number);
             let index = known.unwrap_or_else(|| {
                 names.push(number);
@@ -102,4 +102,16 @@ fn renumbered(text: &str) -> String {
         rest = after;
     }
     out + rest
+}
+
+/// Where the next such number begins, and whether it is a counter: `TextId(7)`, `m7`, `events: 7`.
+fn next_number(text: &str) -> Option<(usize, bool)> {
+    let bytes = text.as_bytes();
+    let word = |at: usize| at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
+    (1..bytes.len()).filter(|at| bytes[*at].is_ascii_digit()).find_map(|at| match bytes[at - 1] {
+        b'm' if word(at - 1) => Some((at, false)),
+        b'(' if text[..at].ends_with("TextId(") => Some((at, false)),
+        b' ' if text[..at].ends_with(" events: ") => Some((at, true)),
+        _ => None,
+    })
 }

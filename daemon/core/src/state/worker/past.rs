@@ -24,6 +24,12 @@ pub struct Past {
     pub said: Option<Said>,
     /// Its lead was told.
     pub told: bool,
+    /// Its place when it was accepted.
+    #[serde(default)]
+    pub place: u32,
+    /// It got its slot in the step that accepted it.
+    #[serde(default)]
+    pub at_once: bool,
 }
 
 /// The last words of one sender.
