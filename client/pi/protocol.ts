@@ -47,7 +47,7 @@ export interface Notifications {
 
 /** Takes items in: they have entered the caller's input and are not owed any more. Only the lease holder may. */
 export type Ack = {
-  /** Repeating it gets the same answer; without one, what the first try took in is `gone` for the second. */
+  /** For the log. Repeating an acknowledgement gets the same answer with and without one. */
   request_id?: string | null,
   /** Their numbers. */
   items: Array<number>,
@@ -943,7 +943,7 @@ export type StatusReply = {
 
 /** Stops direct children and all that descends from them. One bad name, and nothing is touched. */
 export type Stop = {
-  /** Repeating it gets the same answer, and does not stop a child that was resumed in between. */
+  /** Changes nothing: what a repeat finds stopped is `already_settled`, and a child that was resumed in between is stopped again. */
   request_id?: string | null,
   /** Which children. */
   names: Array<string>,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use roost_proto::limits::CONTEXT_BYTES_MAX;
+use roost_proto::limits::{ACK_ITEMS_MAX, CONTEXT_BYTES_MAX};
 use roost_proto::message::daemon::{DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply};
 use roost_proto::message::deliver::{Ack, AckReply, Inbox, InboxReply};
 use roost_proto::message::events::{EventsReply, ReadEvents};
@@ -51,9 +51,12 @@ impl Connection {
         self.call_with(Policy::WAITS, || Wait { timeout_ms: left(), ..request.clone() })
     }
 
-    /// Says that the ends of a `wait` with `tell_later` are known now.
+    /// Says that the ends of a `wait` with `tell_later` are known now, in as many calls as it takes.
     pub fn told(&mut self, request: &Told) -> Result<(), Error> {
-        self.call_with(Policy::BRIEF, || request.clone()).map(drop)
+        for executions in request.executions.chunks(ACK_ITEMS_MAX) {
+            self.call_with(Policy::BRIEF, || Told { executions: executions.to_vec() })?;
+        }
+        Ok(())
     }
 
     /// Reads a result; with `wait` it blocks until there is one.

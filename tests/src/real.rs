@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows the daemon from the inside: it is met through its programs, its socket, its files and `/proc`.
 
+mod agents;
 mod cgroup;
 mod command;
 mod fifo;
@@ -16,6 +17,7 @@ mod tree;
 mod user_manager;
 mod wire;
 
+pub use agents::{Agent, Agents, Lead, deaf, fake_agent, scripted, with_children};
 pub use cgroup::CgroupDirectory;
 pub use command::{Cmd, Done, Running};
 pub use fifo::Fifo;

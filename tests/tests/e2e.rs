@@ -13,6 +13,8 @@ mod daemon;
 mod deaths;
 #[path = "e2e/environment.rs"]
 mod environment;
+#[path = "e2e/events.rs"]
+mod events;
 #[path = "e2e/hostile.rs"]
 mod hostile;
 #[path = "e2e/many.rs"]

@@ -48,36 +48,52 @@ macro_rules! replayed {
 }
 
 replayed! {
+    ack
     cap_and_pause
     close
     daemon
+    events
     foreground
     hello
     hello_first
     hello_identity
     hello_version
     launch
+    lease
     line_ends
+    message
     no_call
     no_id
+    no_role
+    observer
     open
+    outcomes
     park
+    park_decline
+    park_handshake
+    park_in_a_wait
+    read_before_taken_in
+    redelivery
+    repeats
     separators
+    settle_go_on
+    settle_wait
+    silent_children
     status
     stop
+    tell_lead
+    told
     too_large
+    undelivered
     unknown
+    usage
     wait_and_result
+    worker
     worker_calls
 }
 
-/// All transcripts: those that are replayed, and those of methods that the daemon does not answer yet, which are only read.
 fn all() -> Vec<Transcript> {
-    let mut all = transcripts(&data());
-    if data().join("pending").is_dir() {
-        all.extend(transcripts(&data().join("pending")));
-    }
-    all
+    transcripts(&data())
 }
 
 fn name_of(transcript: &Transcript) -> &str {
@@ -187,22 +203,8 @@ fn the_document_quotes_transcripts() {
         };
         assert!(!lines.is_empty() && transcripts.iter().any(stands_in), "no transcript has these lines, one after the other:\n{quote}");
     }
-    let pending = data().join("pending").is_dir();
-    assert_eq!(text.contains("pending/"), pending, "docs/protocol.md must speak of `pending/` while there is such a folder, and only then");
     // What the document says of each method cannot be checked; that it says something can.
     for method in METHODS.iter().chain(NOTIFICATIONS) {
         assert!(text.contains(&format!("`{method}`")), "docs/protocol.md says nothing of `{method}`");
     }
-}
-
-/// Which of the pending transcripts the daemon answers by now: those are moved to the others, into `replayed!`.
-#[test]
-#[ignore = "the daemon does not answer all of them yet"]
-fn pending_transcripts_are_replayed() {
-    let failed: Vec<String> = transcripts(&data().join("pending"))
-        .iter()
-        .filter(|transcript| std::panic::catch_unwind(|| replay(transcript)).is_err())
-        .map(|transcript| name_of(transcript).to_owned())
-        .collect();
-    assert!(failed.is_empty(), "not answered as they should be: {}", failed.join(" "));
 }

@@ -124,7 +124,7 @@ pub enum ItemKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
-    /// Repeating it gets the same answer; without one, what the first try took in is `gone` for the second.
+    /// For the log. Repeating an acknowledgement gets the same answer with and without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Their numbers.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
-    /// Repeating it gets the same answer, and does not stop a child that was resumed in between.
+    /// Changes nothing: what a repeat finds stopped is `already_settled`, and a child that was resumed in between is stopped again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Which children.

@@ -51,6 +51,12 @@ impl<'a> Tree<'a> {
         receipt["tasks"][0].take()
     }
 
+    /// Launches tasks as they are. Returns the receipt.
+    #[track_caller]
+    pub fn launch(&self, tasks: Value) -> Value {
+        self.roost(["spawn", "--json", "--tasks", "-"]).stdin(tasks.to_string()).run().ok().json()
+    }
+
     /// Waits for a worker's end. Returns its whole result, whatever it is.
     #[track_caller]
     pub fn result(&self, name: &str) -> Value {

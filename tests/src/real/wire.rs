@@ -1,6 +1,8 @@
 //! The protocol as bytes: one JSON object per line. For what the command does not do, and for what it would never send.
 
-use std::io::{Read, Write};
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,6 +16,10 @@ pub struct Wire {
     stream: UnixStream,
     buffer: Vec<u8>,
     last_id: u64,
+    /// Notifications that came while an answer was awaited.
+    notes: VecDeque<Value>,
+    /// Whether the daemon has closed it.
+    pub is_over: bool,
 }
 
 impl Wire {
@@ -21,7 +27,12 @@ impl Wire {
     #[track_caller]
     pub fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).unwrap_or_else(|error| panic!("{}: {error}", socket.display()));
-        Self { stream, buffer: Vec::new(), last_id: 0 }
+        Self::over(stream)
+    }
+
+    /// Speaks over this one.
+    pub fn over(stream: UnixStream) -> Self {
+        Self { stream, buffer: Vec::new(), last_id: 0, notes: VecDeque::new(), is_over: false }
     }
 
     /// Says hello, as an operator without an identity.
@@ -40,6 +51,7 @@ impl Wire {
         loop {
             let mut answer = self.answer(PATIENCE).unwrap_or_else(|| panic!("no answer to {method}"));
             if answer["id"] != json!(id) {
+                self.notes.extend(answer["method"].is_string().then_some(answer));
                 continue;
             }
             return if answer["error"].is_null() { Ok(answer["result"].take()) } else { Err(answer["error"].take()) };
@@ -50,9 +62,34 @@ impl Wire {
     #[track_caller]
     pub fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
-        let line = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
-        self.bytes(format!("{line}\n").as_bytes()).expect("the daemon takes the call");
+        self.send_as(self.last_id, method, params).expect("the daemon takes the call");
         self.last_id
+    }
+
+    /// The same under an id of the caller's, and it may fail.
+    pub fn send_as(&mut self, id: u64, method: &str, params: &Value) -> std::io::Result<()> {
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.bytes(format!("{line}\n").as_bytes())
+    }
+
+    /// The next notification, also one that came before an answer; `None` when none comes in this time.
+    pub fn note(&mut self, within: Duration) -> Option<Value> {
+        let until = Instant::now() + within;
+        while self.notes.is_empty() {
+            let line = self.answer(until.saturating_duration_since(Instant::now()))?;
+            self.notes.extend(line["method"].is_string().then_some(line));
+        }
+        self.notes.pop_front()
+    }
+
+    /// The notifications that are here already.
+    pub fn notes(&mut self) -> Vec<Value> {
+        self.notes.drain(..).collect()
+    }
+
+    /// Whether a whole line can be read without waiting.
+    pub fn has_line(&self) -> bool {
+        self.buffer.contains(&b'\n')
     }
 
     /// Bytes as they are.
@@ -98,12 +135,25 @@ impl Wire {
         self.stream.set_read_timeout(Some(left)).expect("a timeout");
         let mut bytes = [0; 64 << 10];
         match self.stream.read(&mut bytes) {
-            Ok(0) | Err(_) => false,
+            Ok(0) => {
+                self.is_over = true;
+                false
+            }
+            Err(error) => {
+                self.is_over |= !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+                false
+            }
             Ok(read) => {
                 self.buffer.extend_from_slice(&bytes[..read]);
                 true
             }
         }
+    }
+}
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 

@@ -1,0 +1,371 @@
+//! What a fake agent's process does: the steps of its script, one after the other, well-behaved or not.
+//!
+//! A script is a list of steps: a word (`"hello"`), or an object of one word and what it takes (`{"settle": {"answer": "X"}}`). It does
+//! not know which order of steps makes sense. Its saved context is the number of the next step, so that a woken or resumed process goes
+//! on where the one before it stopped.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Signal, getpid, kill_process};
+use serde_json::{Value, json};
+
+use super::super::PATIENCE;
+use super::super::wire::Wire;
+
+/// The process.
+pub struct Actor {
+    name: String,
+    wire: Option<Wire>,
+    /// Connections that were left open.
+    others: Vec<Wire>,
+    /// What the last hello said, for the next connection.
+    hello: Option<Value>,
+    notes: VecDeque<Value>,
+    seen: BTreeSet<u64>,
+    calls: u64,
+    next_step: usize,
+    park: String,
+    deaf: bool,
+    directory: PathBuf,
+}
+
+/// Runs `fake-agent NAME SCRIPT`; returns its exit code.
+pub fn main() -> i32 {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(name), Some(script)) = (arguments.next(), arguments.next()) else {
+        eprintln!("usage: fake-agent NAME SCRIPT");
+        return 2;
+    };
+    let script: Vec<Value> = serde_json::from_str(&script).expect("a script is a list of steps");
+    let saved = std::env::var_os("ROOST_CONTEXT").map(|path| std::fs::read_to_string(path).expect("a context"));
+    let mut actor = Actor {
+        name,
+        wire: None,
+        others: Vec::new(),
+        hello: None,
+        notes: VecDeque::new(),
+        seen: BTreeSet::new(),
+        calls: 0,
+        next_step: saved.map_or(0, |text| text.parse().expect("the number of a step")),
+        park: "ready".into(),
+        deaf: false,
+        directory: std::env::var_os("F").map_or_else(|| "/tmp".into(), PathBuf::from),
+    };
+    // Whoever goes on from a context has said hello in another process.
+    if actor.next_step > 0 {
+        actor.greet(&Value::Null).expect("welcome again");
+    }
+    while let Some(step) = script.get(actor.next_step) {
+        actor.next_step += 1;
+        let (Ok(said) | Err(said)) = actor.step(step);
+        actor.log(&json!({"step": step, "said": said}));
+        if step.get("settle").is_some() && said["next"] == "wait" {
+            actor.idle();
+        }
+    }
+    0
+}
+
+impl Actor {
+    fn step(&mut self, step: &Value) -> Result<Value, Value> {
+        let (word, with) = match step.as_object().and_then(|object| object.iter().next()) {
+            Some((word, with)) => (word.as_str(), with.clone()),
+            None => (step.as_str().expect("a step is a word or an object"), Value::Null),
+        };
+        let text = || with.as_str().expect("a text").to_owned();
+        let number = || i32::try_from(with.as_i64().expect("a number")).expect("a small number");
+        match word {
+            "hello" => return self.greet(&with),
+            "take" => return self.take(&with),
+            "note" => return Ok(self.note()),
+            "heard" => return self.heard(),
+            "settle" => return self.settle(with),
+            "launch" => return self.launch(with),
+            "serve" => return self.serve(&with),
+            "relay" => return self.relay(&with),
+            "call" => return self.call(with[0].as_str().expect("a method"), with[1].clone()),
+            "send" => return Ok(json!(self.send(with[0].as_str().expect("a method"), with[1].clone()))),
+            "answer" => return self.answer(with.as_u64().expect("the id of a call"), PATIENCE).expect("an answer"),
+            "obey" => self.obey(Path::new(&text())),
+            "raw" => self.raw(text().as_bytes()),
+            "long" => self.raw(&vec![b'a'; usize::try_from(number()).expect("a length")]),
+            "close" => drop(self.wire.take()),
+            "say" => self.open("events", true).write_all(format!("{} {}\n", self.name, text()).as_bytes()).expect("a pipe with room"),
+            "await" => self.open(&text(), false).read_exact(&mut [0]).expect("a line"),
+            "print" => print!("{}", text()),
+            "park" => self.park = text(),
+            "deaf" => self.deaf = true,
+            "hang" => loop {
+                std::thread::park();
+            },
+            "kill" => kill_process(getpid(), Signal::from_named_raw(number()).expect("a signal")).expect("ourselves"),
+            "exit" => std::process::exit(number()),
+            other => panic!("no step is called {other}"),
+        }
+        Ok(Value::Null)
+    }
+
+    /// The next line of a named pipe, a byte at a time: others read from it as well.
+    fn open(&self, pipe: &str, writes: bool) -> File {
+        OpenOptions::new().read(!writes).write(writes).open(self.directory.join(pipe)).expect("a pipe")
+    }
+
+    fn log(&self, what: &Value) {
+        let path = self.directory.join(format!("{}.log", self.name));
+        let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a log");
+        file.write_all(format!("{what}\n").as_bytes()).expect("a log");
+    }
+
+    /// Says hello on a new connection. The one before it is closed, unless `keep` is set.
+    fn greet(&mut self, with: &Value) -> Result<Value, Value> {
+        let variable = |name: &str| std::env::var(name).unwrap_or_default();
+        let epoch: u64 = variable("ROOST_EPOCH").parse().expect("a number");
+        let identity =
+            json!({"tree": variable("ROOST_TREE"), "worker": variable("ROOST_WORKER"), "token": variable("ROOST_TOKEN"), "epoch": epoch});
+        let mut hello = json!({"protocol_min": 1, "protocol_max": 1, "client": "fake-agent", "identity": identity, "role": "worker"});
+        hello["capabilities"] = json!(["park", "steer"]);
+        for (name, value) in with.as_object().into_iter().flatten().filter(|(name, _)| *name != "keep") {
+            hello[name] = value.clone();
+        }
+        let before = self.wire.take();
+        if with["keep"] == true {
+            self.others.extend(before);
+        }
+        self.hello = Some(hello);
+        self.connect()
+    }
+
+    /// A connection that has said hello; repeated until there is a daemon again.
+    fn connect(&mut self) -> Result<Value, Value> {
+        let socket = PathBuf::from(std::env::var_os("ROOST_SOCKET").expect("ROOST_SOCKET"));
+        let hello = self.hello.clone().expect("hello was said before");
+        loop {
+            let connected = UnixStream::connect(&socket).ok().map(Wire::over);
+            self.calls += 1;
+            if let Some(mut wire) = connected
+                && wire.send_as(self.calls, "hello", &hello).is_ok()
+            {
+                self.wire = Some(wire);
+                match self.answer_once(self.calls, PATIENCE) {
+                    Some(answer) => return answer,
+                    None => self.wire = None,
+                }
+            }
+            // Between two daemons nothing tells when the next one is there.
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        // The daemon may close before it has taken all of it.
+        self.wire.as_mut().expect("a connection").bytes(bytes).ok();
+    }
+
+    fn send(&mut self, method: &str, params: Value) -> u64 {
+        self.calls += 1;
+        let id = self.calls;
+        // A connection that is gone is noticed when the answer is awaited.
+        self.wire.as_mut().expect("a connection").send_as(id, method, &params).ok();
+        id
+    }
+
+    fn call(&mut self, method: &str, mut params: Value) -> Result<Value, Value> {
+        if params.is_null() {
+            params = json!({});
+        }
+        if params["request_id"].is_null() {
+            params["request_id"] = json!(format!("{}-{}-{}", self.name, std::process::id(), self.calls));
+        }
+        loop {
+            let id = self.send(method, params.clone());
+            if let Some(answer) = self.answer(id, PATIENCE) {
+                return answer;
+            }
+            // The daemon went: the same call again, over a new connection.
+            self.connect()?;
+        }
+    }
+
+    fn answer(&mut self, id: u64, within: Duration) -> Option<Result<Value, Value>> {
+        let answer = self.answer_once(id, within);
+        assert!(answer.is_some() || self.wire.as_ref().is_none_or(|wire| wire.is_over), "no answer to call {id}");
+        answer
+    }
+
+    fn answer_once(&mut self, id: u64, within: Duration) -> Option<Result<Value, Value>> {
+        loop {
+            let mut line = self.wire.as_mut().expect("a connection").answer(within)?;
+            if line["id"] == json!(id) {
+                return Some(if line["error"].is_null() { Ok(line["result"].take()) } else { Err(line["error"].take()) });
+            }
+            self.notes.extend(line["method"].is_string().then_some(line));
+        }
+    }
+
+    /// All notifications that came so far: a call that is answered is behind them.
+    fn heard(&mut self) -> Result<Value, Value> {
+        self.call("inbox", json!({}))?;
+        Ok(self.notes.drain(..).collect())
+    }
+
+    /// The next notification. When standard input ends first, the process exits.
+    fn note(&mut self) -> Value {
+        loop {
+            if let Some(note) = self.notes.pop_front() {
+                return note;
+            }
+            let wire = self.wire.as_mut().expect("a connection");
+            if !wire.has_line() {
+                let stdin = std::io::stdin();
+                let mut waits = [PollFd::new(&*wire, PollFlags::IN), PollFd::new(&stdin, PollFlags::IN)];
+                let count = if self.deaf { 1 } else { 2 };
+                poll(&mut waits[..count], None).expect("poll");
+                if !waits[1].revents().is_empty() {
+                    std::process::exit(0);
+                }
+            }
+            match wire.answer(PATIENCE) {
+                Some(line) => self.notes.extend(line["method"].is_string().then_some(line)),
+                None => drop(self.connect().expect("welcome again")),
+            }
+        }
+    }
+
+    /// The next delivery with something new, taken in unless `ack` is false.
+    fn take(&mut self, with: &Value) -> Result<Value, Value> {
+        loop {
+            let note = self.note();
+            if note["method"] != "deliver" {
+                self.log(&note);
+                continue;
+            }
+            let mut delivery = note["params"].clone();
+            let items = delivery["items"].as_array_mut().expect("items");
+            let is_turn = items.is_empty();
+            items.retain(|item| with["ack"] == false || self.seen.insert(item["seq"].as_u64().expect("a number")));
+            let numbers: Vec<Value> = items.iter().map(|item| item["seq"].clone()).collect();
+            if numbers.is_empty() && !is_turn {
+                continue;
+            }
+            if with["ack"] != false {
+                delivery["acked"] = self.call("ack", json!({"items": numbers}))?;
+            }
+            return Ok(delivery);
+        }
+    }
+
+    fn settle(&mut self, mut with: Value) -> Result<Value, Value> {
+        if with.get("context").is_none() {
+            with["context"] = json!({"bytes": self.next_step.to_string()});
+        }
+        self.call("settle", with)
+    }
+
+    /// Launches tasks with our own surroundings.
+    fn launch(&mut self, with: Value) -> Result<Value, Value> {
+        let mut launch = if with.is_array() { json!({"tasks": with}) } else { with };
+        let bytes = |text: &std::ffi::OsStr| json!(String::from_utf8_lossy(text.as_bytes()));
+        let env: Vec<Value> = std::env::vars_os().map(|(name, value)| json!([bytes(&name), bytes(&value)])).collect();
+        let cwd = std::env::current_dir().expect("a directory");
+        launch["submitter"] = json!({"env": env, "cwd": bytes(cwd.as_os_str()), "umask": 18});
+        self.call("launch", launch)
+    }
+
+    /// Turn after turn: takes in what comes, answers with this text, until there is nothing left. A resumed process does the same.
+    fn serve(&mut self, answer: &Value) -> Result<Value, Value> {
+        self.next_step -= 1;
+        loop {
+            let taken = self.take(&Value::Null)?;
+            self.log(&json!({"served": taken}));
+            let next = self.settle(json!({"answer": answer}))?["next"].take();
+            if next == "exit" {
+                std::process::exit(0);
+            }
+            if next == "wait" {
+                self.idle();
+            }
+        }
+    }
+
+    /// Waits for a child's result in a call, and settles with it. Parked in the call, the next process makes it again.
+    fn relay(&mut self, child: &Value) -> Result<Value, Value> {
+        let context = json!({"bytes": (self.next_step - 1).to_string()});
+        let call = json!({"name": child, "wait": true, "request_id": format!("relay-{}", self.next_step)});
+        let mut id = self.send("result", call.clone());
+        loop {
+            match self.notes.pop_front() {
+                Some(note) if note["method"] == "park" => {
+                    // The answer of the call may come first: it is read below all the same.
+                    if self.call("park_ready", json!({"context": context}))?["parked"] == true {
+                        std::process::exit(0);
+                    }
+                }
+                Some(note) => self.log(&note),
+                None => {}
+            }
+            match self.wire.as_mut().expect("a connection").answer(PATIENCE) {
+                Some(line) if line["id"] == json!(id) => {
+                    self.log(&json!({"relayed": line}));
+                    return self.settle(json!({"answer": line["result"]["ended"]["answer"]}));
+                }
+                Some(line) => self.notes.extend(line["method"].is_string().then_some(line)),
+                None => {
+                    self.connect()?;
+                    id = self.send("result", call.clone());
+                }
+            }
+        }
+    }
+
+    /// Waits between two turns: for a delivery, or for others to need the slot.
+    fn idle(&mut self) {
+        loop {
+            let note = self.note();
+            if note["method"] == "deliver" {
+                return self.notes.push_front(note);
+            }
+            self.log(&note);
+            if note["method"] == "park" {
+                match self.park.as_str() {
+                    "ready" => {
+                        let context = json!({"bytes": self.next_step.to_string()});
+                        if self.call("park_ready", json!({"context": context})).is_ok_and(|reply| reply["parked"] == true) {
+                            std::process::exit(0);
+                        }
+                    }
+                    "decline" => drop(self.call("park_decline", json!({"not_before_ms": 1}))),
+                    other => assert_eq!(other, "ignore"),
+                }
+            }
+        }
+    }
+
+    /// Does what the test says, step by step, until that is gone.
+    fn obey(&mut self, socket: &Path) {
+        self.next_step = 0;
+        let mut control = UnixStream::connect(socket).expect("the test");
+        let orders = BufReader::new(control.try_clone().expect("a connection"));
+        let env: serde_json::Map<String, Value> =
+            std::env::vars().filter(|(name, _)| name.starts_with("ROOST_")).map(|(name, value)| (name, json!(value))).collect();
+        let mut tell = |what: &Value| control.write_all(format!("{what}\n").as_bytes()).is_ok();
+        tell(&json!({"name": self.name, "pid": std::process::id(), "env": env}));
+        for order in orders.lines() {
+            let order: Value = serde_json::from_str(&order.expect("an order")).expect("an order");
+            let said = match self.step(&order) {
+                Ok(said) => json!({"ok": said}),
+                Err(error) => json!({"error": error}),
+            };
+            if !tell(&said) {
+                break;
+            }
+        }
+        std::process::exit(1);
+    }
+}
