@@ -5,7 +5,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use roost_core::command::{CallId, Caller, Command, Launch, Open, Speak, Target};
+use roost_core::command::{Activity, CallId, Caller, Command, Launch, Open, Speak, Target};
 use roost_core::event::{Context, Digest, Place, Settings};
 use roost_core::state::outbox::Item;
 use roost_core::state::worker::{Phase, Worker};
@@ -205,6 +205,10 @@ impl Table {
             "message" => {
                 let allowance = option("allowance").and_then(|n| n.parse().ok());
                 speak(Speak::Message { request_id, digest: Digest(names.concat().len() as u128), name: names.concat(), allowance })
+            }
+            "works" => {
+                let activity = Some(if names == ["tool"] { Activity::Tool } else { Activity::Busy });
+                speak(Speak::Report { activity, usage: None, says: false })
             }
             "tells" => speak(Speak::TellLead { request_id, digest: Digest(1) }),
             "ready" => speak(Speak::ParkReady { context: Some(context) }),

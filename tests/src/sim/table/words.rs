@@ -68,6 +68,8 @@ pub(super) fn set(settings: &mut Settings, word: &str) -> Checked {
         "lend" => settings.lend_slots = value == "yes",
         "leftovers" => settings.end_leftovers = value == "end",
         "orphans" => settings.adopt_orphans = value == "adopt",
+        "idle" => settings.timing.idle_ms = number,
+        "startup" => settings.timing.startup_ms = number,
         "grace" => settings.stop_grace_ms = number,
         "group" => settings.group_caps = vec![("writers".into(), small)],
         other => return Err(format!("there is no setting {other}")),
