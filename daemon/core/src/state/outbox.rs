@@ -150,7 +150,9 @@ impl Outbox {
     pub fn take_words_of(&mut self, child: WorkerId) -> Vec<MessageId> {
         let of = |item: &Item| if let Item::ChildMessage { message, from } = item { (*from == child).then_some(*message) } else { None };
         let unread: Vec<(u64, MessageId)> = self.items.iter().filter_map(|(seq, item)| Some((*seq, of(item)?))).collect();
-        unread.iter().for_each(|(seq, _)| drop(self.take_item(*seq)));
+        for (seq, _) in &unread {
+            self.take_item(*seq);
+        }
         unread.into_iter().map(|(_, message)| message).collect()
     }
 

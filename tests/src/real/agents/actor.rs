@@ -4,7 +4,7 @@
 //! not know which order of steps makes sense. Its saved context is the number of the next step, so that a woken or resumed process goes
 //! on where the one before it stopped.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -28,6 +28,8 @@ pub struct Actor {
     /// What the last hello said, for the next connection.
     hello: Option<Value>,
     notes: VecDeque<Value>,
+    /// Answers that came while that of another call was awaited.
+    early: BTreeMap<u64, Value>,
     seen: BTreeSet<u64>,
     calls: u64,
     next_step: usize,
@@ -51,6 +53,7 @@ pub fn main() -> i32 {
         others: Vec::new(),
         hello: None,
         notes: VecDeque::new(),
+        early: BTreeMap::new(),
         seen: BTreeSet::new(),
         calls: 0,
         next_step: saved.map_or(0, |text| text.parse().expect("the number of a step")),
@@ -185,22 +188,18 @@ impl Actor {
         let call = json!({"name": child, "wait": true, "request_id": format!("relay-{}", self.next_step)});
         let mut id = self.send("result", call.clone());
         loop {
-            match self.notes.pop_front() {
-                Some(note) if note["method"] == "park" => {
-                    // The answer of the call may come first: it is read below all the same.
-                    if self.call("park_ready", json!({"context": context}))?["parked"] == true {
-                        std::process::exit(0);
-                    }
-                }
-                Some(note) => self.log(&note),
-                None => {}
+            let asked = self.notes.pop_front().is_some_and(|note| note["method"] == "park");
+            // The answer of the call may come first: it is read below all the same.
+            if asked && self.call("park_ready", json!({"context": context}))?["parked"] == true {
+                std::process::exit(0);
             }
-            match self.wire.as_mut().expect("a connection").answer(PATIENCE) {
+            let early = self.early.remove(&id);
+            match early.or_else(|| self.wire.as_mut().expect("a connection").answer(PATIENCE)) {
                 Some(line) if line["id"] == json!(id) => {
                     self.log(&json!({"relayed": line}));
                     return self.settle(json!({"answer": line["result"]["ended"]["answer"]}));
                 }
-                Some(line) => self.notes.extend(line["method"].is_string().then_some(line)),
+                Some(line) => self.keep(line),
                 None => {
                     self.connect()?;
                     id = self.send("result", call.clone());

@@ -90,11 +90,19 @@ impl Actor {
 
     pub(super) fn answer_once(&mut self, id: u64, within: Duration) -> Option<Result<Value, Value>> {
         loop {
-            let mut line = self.wire.as_mut().expect("a connection").answer(within)?;
-            if line["id"] == json!(id) {
+            if let Some(mut line) = self.early.remove(&id) {
                 return Some(if line["error"].is_null() { Ok(line["result"].take()) } else { Err(line["error"].take()) });
             }
-            self.notes.extend(line["method"].is_string().then_some(line));
+            let line = self.wire.as_mut().expect("a connection").answer(within)?;
+            self.keep(line);
+        }
+    }
+
+    /// Keeps a line for whoever asks for it. What answers no call is passed over.
+    pub(super) fn keep(&mut self, line: Value) {
+        match line["id"].as_u64() {
+            Some(id) => drop(self.early.insert(id, line)),
+            None => self.notes.extend(line["method"].is_string().then_some(line)),
         }
     }
 
@@ -121,7 +129,7 @@ impl Actor {
                 }
             }
             match wire.answer(PATIENCE) {
-                Some(line) => self.notes.extend(line["method"].is_string().then_some(line)),
+                Some(line) => self.keep(line),
                 None => drop(self.connect().expect("welcome again")),
             }
         }
