@@ -36,7 +36,9 @@ fn main() {
 
     let bare = median(CALLS, echo());
     let synced = median(CALLS, sync(&home));
-    let say = |lead: &mut Lead| drop(lead.message("w", "noted", None).expect("accepted"));
+    let say = |lead: &mut Lead| {
+        lead.message("w", "noted", None).expect("accepted");
+    };
     let message = median(CALLS, |_| say(&mut lead));
     println!("bare round trip of a socket      {:>8.1} us", bare);
     println!("one synced append of 4 KiB       {:>8.1} us", synced);

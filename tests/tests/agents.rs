@@ -5,6 +5,8 @@
 
 #[path = "agents/delivery.rs"]
 mod delivery;
+#[path = "agents/kills.rs"]
+mod kills;
 #[path = "agents/leads.rs"]
 mod leads;
 #[path = "agents/messages.rs"]

@@ -54,6 +54,19 @@ impl<'h> Agents<'h> {
         agent
     }
 
+    /// The next process of any agent, or nothing once this holds. It is looked at again from time to time.
+    pub fn begins_unless(&mut self, is_over: impl Fn() -> bool) -> Option<Agent> {
+        loop {
+            self.take_in(Duration::from_millis(100));
+            if !self.begun.is_empty() {
+                return Some(self.begun.remove(0));
+            }
+            if is_over() {
+                return None;
+            }
+        }
+    }
+
     /// The next process of the agent of this name.
     #[track_caller]
     pub fn begins(&mut self, name: &str) -> Agent {
@@ -67,15 +80,25 @@ impl<'h> Agents<'h> {
             if let Some(at) = self.begun.iter().position(|agent| agent.name == name) {
                 return Some(self.begun.remove(at));
             }
-            if !readable(&self.listener, until.saturating_duration_since(Instant::now())) {
+            if !self.take_in(until.saturating_duration_since(Instant::now())) {
                 return None;
             }
-            let mut control = Wire::over(self.listener.accept().expect("an agent").0);
-            let first = control.answer(PATIENCE).expect("who it is");
+        }
+    }
+
+    /// Takes in one that reports in this time.
+    fn take_in(&mut self, within: Duration) -> bool {
+        if !readable(&self.listener, within) {
+            return false;
+        }
+        let mut control = Wire::over(self.listener.accept().expect("an agent").0);
+        // One that is killed as it begins says nothing.
+        if let Some(first) = control.answer(PATIENCE) {
             let pid = u32::try_from(first["pid"].as_u64().expect("a pid")).expect("a pid");
             let name = first["name"].as_str().expect("a name").to_owned();
             self.begun.push(Agent { name, pid, env: first["env"].clone(), control });
         }
+        true
     }
 }
 
@@ -210,87 +233,5 @@ impl Agent {
         if let Some(watched) = watched {
             watched.await_end();
         }
-    }
-}
-
-/// The root's voice: it holds the lease.
-pub struct Lead {
-    wire: Wire,
-    /// What it was told with the lease.
-    pub welcome: Value,
-    /// Executions whose end it has taken in.
-    told: Vec<Value>,
-}
-
-impl Lead {
-    /// Takes the lease.
-    #[track_caller]
-    pub fn new(home: &Home, tree: &Tree<'_>) -> Self {
-        let mut wire = Wire::connect(&home.socket());
-        let identity = json!({"tree": tree.id, "token": tree.token});
-        let hello = json!({"protocol_min": 1, "protocol_max": 1, "client": "lead", "role": "root", "identity": identity});
-        let welcome = wire.call("hello", &hello).expect("the root is welcome");
-        Self { wire, welcome, told: Vec::new() }
-    }
-
-    /// A call.
-    #[track_caller]
-    pub fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
-        self.wire.call(method, &params)
-    }
-
-    /// The next delivery, taken in.
-    #[track_caller]
-    pub fn take(&mut self) -> Value {
-        let delivery = self.delivery();
-        self.ack(&delivery);
-        delivery
-    }
-
-    /// The next delivery, not taken in.
-    #[track_caller]
-    pub fn delivery(&mut self) -> Value {
-        self.note("deliver")
-    }
-
-    /// The next notification of this kind; others are passed over.
-    #[track_caller]
-    pub fn note(&mut self, method: &str) -> Value {
-        loop {
-            let mut note = self.wire.note(PATIENCE).unwrap_or_else(|| panic!("no {method} comes"));
-            if note["method"] == method {
-                return note["params"].take();
-            }
-        }
-    }
-
-    /// Takes the items of a delivery in.
-    #[track_caller]
-    pub fn ack(&mut self, delivery: &Value) -> Value {
-        let items = delivery["items"].as_array().expect("items");
-        let numbers: Vec<&Value> = items.iter().map(|item| &item["seq"]).collect();
-        let acked = self.wire.call("ack", &json!({"items": numbers})).expect("it holds the lease");
-        let accepted = acked["accepted"].as_array().expect("numbers");
-        let ends = items.iter().filter(|item| item["type"] == "completion" && accepted.contains(&item["seq"]));
-        self.told.extend(ends.map(|item| item["execution"].clone()));
-        acked
-    }
-
-    /// What came that was not looked at: a call that is answered is behind it.
-    #[track_caller]
-    pub fn heard(&mut self) -> Vec<Value> {
-        self.call("inbox", json!({})).expect("the inbox");
-        self.wire.notes()
-    }
-
-    /// What it is owed.
-    #[track_caller]
-    pub fn owed(&mut self) -> Vec<Value> {
-        self.call("inbox", json!({})).expect("the inbox")["items"].as_array().expect("items").clone()
-    }
-
-    /// The executions whose end was taken in, as often as they were.
-    pub fn told(&self) -> &[Value] {
-        &self.told
     }
 }

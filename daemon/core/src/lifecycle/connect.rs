@@ -28,7 +28,7 @@ pub fn hello(step: &mut Step<'_>, calls: &mut Calls, holders: &mut Holders, call
 }
 
 fn greet(step: &mut Step<'_>, holders: &mut Holders, call: CallId, claim: &Claim, caller: Caller) -> Result<(), Rejection> {
-    let standing = match claim.role {
+    let standing: Option<Box<Standing>> = match claim.role {
         Some(role) => Some(Box::new(stand(step, holders, claim, role)?)),
         None => None,
     };
@@ -37,7 +37,15 @@ fn greet(step: &mut Step<'_>, holders: &mut Holders, call: CallId, claim: &Claim
         Some(worker) => step.state.workers.get(&worker).map(|worker| worker.ledger.remaining()),
     };
     let generation = step.state.trees.get(&claim.tree).map(|tree| tree.generation);
+    let holder = standing.as_ref().map(|standing| standing.holder);
     step.reply(call, Reply::Welcome { caller, tree: Some(claim.tree), budget_remaining: remaining, generation, standing });
+    // A request to park may have gone down with the last connection; without a deadline it would never be made again. It follows the
+    // welcome: before that nobody holds the lease whom it could be told.
+    let asked = claim.worker.and_then(|worker| step.state.workers.get(&worker)).filter(|worker| worker.stop.is_none());
+    if let (Some(to), Some(Phase::ParkAsked { deadline, .. })) = (holder, asked.map(|worker| &worker.phase)) {
+        let deadline_ms = deadline.map(|deadline| deadline.0.saturating_sub(step.now.mono.0));
+        step.effects.push(Effect::AskPark { to, deadline_ms });
+    }
     Ok(())
 }
 
@@ -66,13 +74,6 @@ fn stand(step: &mut Step<'_>, holders: &mut Holders, claim: &Claim, role: Role) 
     step.record(Event::Spoken(Box::new(Spoken::LeaseTaken { tree: claim.tree, owner, lease, can_park, steers })));
     if let Some(from) = holders.take(holder, pid) {
         step.effects.push(Effect::LeaseLost { from });
-    }
-    let worker = claim.worker.and_then(|worker| step.state.workers.get(&worker));
-    // A request to park may have gone down with the last connection; without a deadline it would never be made again.
-    let asked = worker.filter(|worker| worker.stop.is_none()).map(|worker| &worker.phase);
-    if let Some(Phase::ParkAsked { deadline, .. }) = asked {
-        let deadline_ms = deadline.map(|deadline| deadline.0.saturating_sub(step.now.mono.0));
-        step.effects.push(Effect::AskPark { to: holder, deadline_ms });
     }
     let worker = claim.worker.and_then(|worker| step.state.workers.get(&worker));
     let worker = worker.map(|worker| {

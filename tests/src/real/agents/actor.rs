@@ -4,20 +4,20 @@
 //! not know which order of steps makes sense. Its saved context is the number of the next step, so that a woken or resumed process goes
 //! on where the one before it stopped.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
 use super::super::PATIENCE;
 use super::super::wire::Wire;
+
+mod talk;
 
 /// The process.
 pub struct Actor {
@@ -28,6 +28,8 @@ pub struct Actor {
     /// What the last hello said, for the next connection.
     hello: Option<Value>,
     notes: VecDeque<Value>,
+    /// Answers that came while that of another call was awaited.
+    early: BTreeMap<u64, Value>,
     seen: BTreeSet<u64>,
     calls: u64,
     next_step: usize,
@@ -51,6 +53,7 @@ pub fn main() -> i32 {
         others: Vec::new(),
         hello: None,
         notes: VecDeque::new(),
+        early: BTreeMap::new(),
         seen: BTreeSet::new(),
         calls: 0,
         next_step: saved.map_or(0, |text| text.parse().expect("the number of a step")),
@@ -123,121 +126,6 @@ impl Actor {
         file.write_all(format!("{what}\n").as_bytes()).expect("a log");
     }
 
-    /// Says hello on a new connection. The one before it is closed, unless `keep` is set.
-    fn greet(&mut self, with: &Value) -> Result<Value, Value> {
-        let variable = |name: &str| std::env::var(name).unwrap_or_default();
-        let epoch: u64 = variable("ROOST_EPOCH").parse().expect("a number");
-        let identity =
-            json!({"tree": variable("ROOST_TREE"), "worker": variable("ROOST_WORKER"), "token": variable("ROOST_TOKEN"), "epoch": epoch});
-        let mut hello = json!({"protocol_min": 1, "protocol_max": 1, "client": "fake-agent", "identity": identity, "role": "worker"});
-        hello["capabilities"] = json!(["park", "steer"]);
-        for (name, value) in with.as_object().into_iter().flatten().filter(|(name, _)| *name != "keep") {
-            hello[name] = value.clone();
-        }
-        let before = self.wire.take();
-        if with["keep"] == true {
-            self.others.extend(before);
-        }
-        self.hello = Some(hello);
-        self.connect()
-    }
-
-    /// A connection that has said hello; repeated until there is a daemon again.
-    fn connect(&mut self) -> Result<Value, Value> {
-        let socket = PathBuf::from(std::env::var_os("ROOST_SOCKET").expect("ROOST_SOCKET"));
-        let hello = self.hello.clone().expect("hello was said before");
-        loop {
-            let connected = UnixStream::connect(&socket).ok().map(Wire::over);
-            self.calls += 1;
-            if let Some(mut wire) = connected
-                && wire.send_as(self.calls, "hello", &hello).is_ok()
-            {
-                self.wire = Some(wire);
-                match self.answer_once(self.calls, PATIENCE) {
-                    Some(answer) => return answer,
-                    None => self.wire = None,
-                }
-            }
-            // Between two daemons nothing tells when the next one is there.
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn raw(&mut self, bytes: &[u8]) {
-        // The daemon may close before it has taken all of it.
-        self.wire.as_mut().expect("a connection").bytes(bytes).ok();
-    }
-
-    fn send(&mut self, method: &str, params: Value) -> u64 {
-        self.calls += 1;
-        let id = self.calls;
-        // A connection that is gone is noticed when the answer is awaited.
-        self.wire.as_mut().expect("a connection").send_as(id, method, &params).ok();
-        id
-    }
-
-    fn call(&mut self, method: &str, mut params: Value) -> Result<Value, Value> {
-        if params.is_null() {
-            params = json!({});
-        }
-        if params["request_id"].is_null() {
-            params["request_id"] = json!(format!("{}-{}-{}", self.name, std::process::id(), self.calls));
-        }
-        loop {
-            let id = self.send(method, params.clone());
-            if let Some(answer) = self.answer(id, PATIENCE) {
-                return answer;
-            }
-            // The daemon went: the same call again, over a new connection.
-            self.connect()?;
-        }
-    }
-
-    fn answer(&mut self, id: u64, within: Duration) -> Option<Result<Value, Value>> {
-        let answer = self.answer_once(id, within);
-        assert!(answer.is_some() || self.wire.as_ref().is_none_or(|wire| wire.is_over), "no answer to call {id}");
-        answer
-    }
-
-    fn answer_once(&mut self, id: u64, within: Duration) -> Option<Result<Value, Value>> {
-        loop {
-            let mut line = self.wire.as_mut().expect("a connection").answer(within)?;
-            if line["id"] == json!(id) {
-                return Some(if line["error"].is_null() { Ok(line["result"].take()) } else { Err(line["error"].take()) });
-            }
-            self.notes.extend(line["method"].is_string().then_some(line));
-        }
-    }
-
-    /// All notifications that came so far: a call that is answered is behind them.
-    fn heard(&mut self) -> Result<Value, Value> {
-        self.call("inbox", json!({}))?;
-        Ok(self.notes.drain(..).collect())
-    }
-
-    /// The next notification. When standard input ends first, the process exits.
-    fn note(&mut self) -> Value {
-        loop {
-            if let Some(note) = self.notes.pop_front() {
-                return note;
-            }
-            let wire = self.wire.as_mut().expect("a connection");
-            if !wire.has_line() {
-                let stdin = std::io::stdin();
-                let mut waits = [PollFd::new(&*wire, PollFlags::IN), PollFd::new(&stdin, PollFlags::IN)];
-                let count = if self.deaf { 1 } else { 2 };
-                poll(&mut waits[..count], None).expect("poll");
-                if !waits[1].revents().is_empty() {
-                    std::process::exit(0);
-                }
-            }
-            match wire.answer(PATIENCE) {
-                Some(line) => self.notes.extend(line["method"].is_string().then_some(line)),
-                None => drop(self.connect().expect("welcome again")),
-            }
-        }
-    }
-
     /// The next delivery with something new, taken in unless `ack` is false.
     fn take(&mut self, with: &Value) -> Result<Value, Value> {
         loop {
@@ -300,22 +188,18 @@ impl Actor {
         let call = json!({"name": child, "wait": true, "request_id": format!("relay-{}", self.next_step)});
         let mut id = self.send("result", call.clone());
         loop {
-            match self.notes.pop_front() {
-                Some(note) if note["method"] == "park" => {
-                    // The answer of the call may come first: it is read below all the same.
-                    if self.call("park_ready", json!({"context": context}))?["parked"] == true {
-                        std::process::exit(0);
-                    }
-                }
-                Some(note) => self.log(&note),
-                None => {}
+            let asked = self.notes.pop_front().is_some_and(|note| note["method"] == "park");
+            // The answer of the call may come first: it is read below all the same.
+            if asked && self.call("park_ready", json!({"context": context}))?["parked"] == true {
+                std::process::exit(0);
             }
-            match self.wire.as_mut().expect("a connection").answer(PATIENCE) {
+            let early = self.early.remove(&id);
+            match early.or_else(|| self.wire.as_mut().expect("a connection").answer(PATIENCE)) {
                 Some(line) if line["id"] == json!(id) => {
                     self.log(&json!({"relayed": line}));
                     return self.settle(json!({"answer": line["result"]["ended"]["answer"]}));
                 }
-                Some(line) => self.notes.extend(line["method"].is_string().then_some(line)),
+                Some(line) => self.keep(line),
                 None => {
                     self.connect()?;
                     id = self.send("result", call.clone());
@@ -350,6 +234,8 @@ impl Actor {
     /// Does what the test says, step by step, until that is gone.
     fn obey(&mut self, socket: &Path) {
         self.next_step = 0;
+        // The test decides when it exits.
+        self.deaf = true;
         let mut control = UnixStream::connect(socket).expect("the test");
         let orders = BufReader::new(control.try_clone().expect("a connection"));
         let env: serde_json::Map<String, Value> =

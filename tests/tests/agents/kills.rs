@@ -1,0 +1,270 @@
+//! `kill -9` of the broker, of the whole daemon, of the agent and of the lead, at each point of an agent's life.
+
+use roost_tests::real::{Agent, Agents, Home, Lead, Tree, by_name, outcome_of};
+use serde_json::json;
+
+/// Who dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Broker,
+    Daemon,
+    Agent,
+    Lead,
+}
+
+/// Where P stands in that moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// Its task is pushed and not taken in.
+    TaskPushed,
+    /// It has the end of its child and has not taken it in.
+    EndPushed,
+    /// It waits for its child.
+    Waiting,
+    /// It is asked to park.
+    ParkAsked,
+    /// It is parked.
+    Parked,
+    /// It is woken, and has said no hello yet.
+    Woken,
+    /// It waits in a call.
+    InACall,
+    /// It has settled for the last time and not exited.
+    Settled,
+}
+
+const MOMENTS: [Moment; 8] = [
+    Moment::TaskPushed,
+    Moment::EndPushed,
+    Moment::Waiting,
+    Moment::ParkAsked,
+    Moment::Parked,
+    Moment::Woken,
+    Moment::InACall,
+    Moment::Settled,
+];
+
+struct Scene<'h> {
+    home: &'h Home,
+    tree: Tree<'h>,
+    agents: Agents<'h>,
+    lead: Option<Lead>,
+    p: Option<Agent>,
+    kid: Option<Agent>,
+}
+
+impl<'h> Scene<'h> {
+    fn new(home: &'h Home) -> Self {
+        let tree = Tree::open(home, &["--cap", "1", "--set", "settle_to_exit=1m"]);
+        let mut agents = Agents::new(home);
+        let lead = Some(Lead::new(home, &tree));
+        let p = Some(agents.launch(&tree, "P", 1));
+        Self { home, tree, agents, lead, p, kid: None }
+    }
+
+    fn p(&mut self) -> &mut Agent {
+        self.p.as_mut().expect("P has a process")
+    }
+
+    fn reach(&mut self, moment: Moment) {
+        self.p().does(&json!("hello"));
+        if moment == Moment::TaskPushed {
+            self.p().does(&json!({"take": {"ack": false}}));
+            return;
+        }
+        self.p().take();
+        if moment == Moment::Settled {
+            assert_eq!(self.p().settle("done"), "exit");
+            return;
+        }
+        let kid = self.agents.task("kid");
+        self.p().launch(&json!([kid]));
+        if moment == Moment::InACall {
+            self.p().does(&json!({"send": ["wait", {"request_id": "w", "names": ["kid"]}]}));
+        } else {
+            assert_eq!(self.p().settle("asked"), "wait");
+        }
+        if moment == Moment::Waiting {
+            // Nobody needs the slot.
+            self.tree.roost(["cap", "2"]).run().ok();
+            self.begin_kid();
+            return;
+        }
+        self.p().await_note("park");
+        if [Moment::ParkAsked, Moment::InACall].contains(&moment) {
+            return;
+        }
+        assert_eq!(self.p().call("park_ready", json!({"context": {"bytes": "0"}})).unwrap()["parked"], true);
+        self.p.take().expect("P").exit(0);
+        self.begin_kid();
+        if moment == Moment::Parked {
+            return;
+        }
+        self.kid.take().expect("kid").finish("K");
+        self.p = Some(self.agents.begins("P"));
+        if moment == Moment::EndPushed {
+            self.p().does(&json!("hello"));
+            self.p().does(&json!({"take": {"ack": false}}));
+        }
+    }
+
+    fn begin_kid(&mut self) {
+        let mut kid = self.agents.begins("kid");
+        kid.begin();
+        self.kid = Some(kid);
+    }
+
+    fn strike(&mut self, victim: Victim) {
+        match victim {
+            Victim::Broker => self.home.kill_broker(),
+            Victim::Daemon => {
+                self.home.kill_daemon();
+                self.home.roost(["daemon", "start"]).run().ok();
+            }
+            Victim::Agent => {
+                if let Some(mut agent) = self.p.take().or_else(|| self.kid.take()) {
+                    agent.order(&json!({"kill": 9}));
+                }
+            }
+            Victim::Lead => {}
+        }
+        // Its connection is gone in any case, or it goes now.
+        self.lead = None;
+        self.lead = Some(Lead::new(self.home, &self.tree));
+    }
+
+    /// Whoever lives goes on: P to its answer, its child before it.
+    fn go_on(&mut self, moment: Moment) {
+        match moment {
+            Moment::Settled => self.p.take().expect("P").exit(0),
+            Moment::TaskPushed => {
+                self.p().does(&json!("hello"));
+                self.p().take();
+                self.p.take().expect("P").finish("done");
+            }
+            Moment::EndPushed | Moment::Woken => self.take_the_end(),
+            Moment::Waiting => {
+                self.p().does(&json!("hello"));
+                self.kid.take().expect("kid").finish("K");
+                assert_eq!(self.p().texts(), ["K"]);
+                self.p.take().expect("P").finish("done");
+            }
+            Moment::ParkAsked | Moment::InACall => {
+                // Over its new connection it is told again, a moment after it was asked for the first time.
+                self.p().does(&json!("hello"));
+                if moment == Moment::InACall {
+                    self.p().does(&json!({"send": ["wait", {"request_id": "w", "names": ["kid"]}]}));
+                }
+                self.p.take().expect("P").park();
+                self.begin_kid();
+                self.kid.take().expect("kid").finish("K");
+                self.p = Some(self.agents.begins("P"));
+                if moment == Moment::InACall {
+                    let welcome = self.p().does(&json!("hello"));
+                    assert_eq!(welcome["worker"]["continues"], "w", "{welcome}");
+                    let waited = self.p().call("wait", json!({"request_id": "w", "names": ["kid"]})).unwrap();
+                    assert_eq!(waited["ended"][0]["name"], "kid");
+                    self.p.take().expect("P").finish("done");
+                } else {
+                    self.take_the_end();
+                }
+            }
+            Moment::Parked => {
+                self.kid.take().expect("kid").finish("K");
+                self.p = Some(self.agents.begins("P"));
+                self.take_the_end();
+            }
+        }
+    }
+
+    fn take_the_end(&mut self) {
+        self.p().does(&json!("hello"));
+        assert_eq!(self.p().texts(), ["K"]);
+        self.p.take().expect("P").finish("done");
+    }
+}
+
+/// What P may come to when its own process is killed there. One that had not begun to answer is started once more.
+fn of_a_killed_agent(moment: Moment) -> &'static [&'static str] {
+    match moment {
+        Moment::Settled => &["completed"],
+        // A waiting one that dies was parked by accident: its context is there.
+        Moment::Waiting | Moment::ParkAsked => &["completed", "crash"],
+        // It is the child that dies; its parent hears of it and goes on.
+        Moment::Parked => &["completed"],
+        Moment::TaskPushed | Moment::EndPushed | Moment::Woken | Moment::InACall => &["completed", "crash", "startup"],
+    }
+}
+
+fn cell(moment: Moment, victim: Victim) {
+    let home = Home::new();
+    let mut scene = Scene::new(&home);
+    scene.reach(moment);
+    scene.strike(victim);
+    if victim == Victim::Agent {
+        if [Moment::Waiting, Moment::ParkAsked].contains(&moment) {
+            let is_clear = |status: &serde_json::Value| {
+                ["parked", "wake_ready", "waking", "ended"].iter().any(|state| by_name(status, "P")["state"] == *state)
+            };
+            let status = scene.tree.until("what became of P", is_clear);
+            if let Some(kid) = scene.kid.take().filter(|_| by_name(&status, "P")["state"] == "parked") {
+                kid.finish("K");
+            }
+        }
+        // Its next process, where there is one, answers at once.
+        while let Some(mut next) = next_of(&mut scene) {
+            next.does(&json!("hello"));
+            next.take();
+            let name = next.name.clone();
+            if next.settle(&format!("{name} again")) == "exit" {
+                next.exit(0);
+            } else {
+                scene.p = Some(next);
+            }
+        }
+        assert!(of_a_killed_agent(moment).contains(&outcome_of(&scene.tree.result("P"))), "{moment:?}");
+    } else {
+        scene.go_on(moment);
+        assert_eq!(scene.tree.answer("P"), "done", "{moment:?} {victim:?}");
+    }
+    let mut lead = scene.lead.take().expect("a lead");
+    // P was told or is read above: never twice, and nothing is left.
+    let told = lead.heard().iter().filter(|note| note["params"]["items"][0]["type"] == "completion").count();
+    assert!(told <= 1, "{moment:?} {victim:?}");
+    let status = scene.tree.status();
+    assert_eq!((status["trees"][0]["live"].as_u64(), home.workers().len()), (Some(0), 0), "{moment:?} {victim:?}");
+    assert!(lead.owed().iter().all(|item| item["type"] != "completion"));
+}
+
+/// The next process that begins after a kill, if P has not ended instead.
+fn next_of(scene: &mut Scene<'_>) -> Option<Agent> {
+    scene.agents.begins_unless(|| outcome_of(&scene.tree.worker("P")) != "none")
+}
+
+fn all_moments(victim: Victim) {
+    std::thread::scope(|threads| {
+        let cells: Vec<_> = MOMENTS.into_iter().map(|moment| (moment, threads.spawn(move || cell(moment, victim)))).collect();
+        let failed: Vec<Moment> = cells.into_iter().filter_map(|(moment, cell)| cell.join().is_err().then_some(moment)).collect();
+        assert!(failed.is_empty(), "{victim:?} killed: {failed:?}");
+    });
+}
+
+#[test]
+fn a_broker_that_dies_at_any_moment_is_a_pause() {
+    all_moments(Victim::Broker);
+}
+
+#[test]
+fn a_daemon_that_dies_at_any_moment_is_a_pause() {
+    all_moments(Victim::Daemon);
+}
+
+#[test]
+fn a_lead_that_dies_at_any_moment_is_told_when_it_is_back() {
+    all_moments(Victim::Lead);
+}
+
+#[test]
+fn an_agent_that_dies_at_any_moment_has_one_outcome() {
+    all_moments(Victim::Agent);
+}
