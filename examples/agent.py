@@ -30,6 +30,7 @@ class Roost:
 
     def __init__(self):
         self.socket, self.buffer, self.pushed, self.last_id = None, b"", collections.deque(), 0
+        self.orders = [sys.stdin]
         self.connect()
 
     def connect(self):
@@ -79,13 +80,15 @@ class Roost:
         return json.loads(line)
 
     def next(self):
-        """The next notification; None when standard input is closed: exit."""
+        """The next notification; None when standard input says exit. An end of it without that word is no order."""
         while not self.pushed:
             try:
                 if b"\n" not in self.buffer:
-                    ready, _, _ = select.select([self.socket, sys.stdin], [], [])
-                    if sys.stdin in ready and not os.read(sys.stdin.fileno(), 512):
-                        return None
+                    ready, _, _ = select.select([self.socket, *self.orders], [], [])
+                    if sys.stdin in ready:
+                        if os.read(sys.stdin.fileno(), 512) == b"exit\n":
+                            return None
+                        self.orders = []  # The supervisor died; the next one goes on with us.
                     if self.socket not in ready:
                         continue
                 self.pushed.append(self.read_line())

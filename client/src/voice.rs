@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use roost_proto::link::EXIT_LINE;
 use roost_proto::message::Request;
 use roost_proto::message::deliver::{Ack, DELIVER, Delivery, Item, LEASE_LOST, PARK, ParkAsk, WITHDRAW, Withdrawal};
 use roost_proto::rpc::{Answer, ErrorKind};
@@ -44,6 +45,8 @@ pub(crate) struct Voice {
     call: Option<Outstanding>,
     outage: Option<Outage>,
     stdin: Option<OwnedFd>,
+    /// What was read there and ends no line.
+    word: Vec<u8>,
     closing: bool,
 }
 
@@ -57,10 +60,20 @@ struct Outstanding {
 }
 
 impl Voice {
-    /// With a connection that has its role. The end of `stdin` means that the process should exit.
+    /// With a connection that has its role. [`EXIT_LINE`] on `stdin` means that the process should exit.
     pub(crate) fn new(connection: Connection, inbox: Inbox, stdin: Option<OwnedFd>) -> Self {
-        let mut voice =
-            Self { connection, inbox, greeted: 0, park: None, lease_lost: false, call: None, outage: None, stdin, closing: false };
+        let mut voice = Self {
+            connection,
+            inbox,
+            greeted: 0,
+            park: None,
+            lease_lost: false,
+            call: None,
+            outage: None,
+            stdin,
+            word: Vec::new(),
+            closing: false,
+        };
         voice.take_note();
         voice
     }
@@ -241,25 +254,33 @@ impl Voice {
             self.connection.take_in();
         }
         if from_stdin {
-            self.closing |= self.stdin.as_ref().is_some_and(at_end);
+            self.read_stdin();
         }
         Ok(from_daemon || from_stdin)
+    }
+
+    /// The line `exit` is an order. An end without it is the death of the supervisor, and the next one goes on with us.
+    fn read_stdin(&mut self) {
+        let Some(stdin) = &self.stdin else { return };
+        let mut buffer = [0; 512];
+        match rustix::io::read(stdin, &mut buffer) {
+            Ok(0) => self.stdin = None,
+            Ok(read) => {
+                self.word.extend_from_slice(&buffer[..read]);
+                self.closing |= self.word.split_inclusive(|&byte| byte == b'\n').any(|line| line == EXIT_LINE);
+                let line_start = self.word.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+                self.word.drain(..line_start);
+                self.word.truncate(EXIT_LINE.len());
+            }
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(_) => self.stdin = None,
+        }
     }
 }
 
 /// A duplicate that cannot be acknowledged any more is the new holder's.
 fn unless_lease_lost(error: Error) -> Result<(), Error> {
     if error.refusal() == Some(ErrorKind::StaleLease) { Ok(()) } else { Err(error) }
-}
-
-/// What is written to a worker's standard input says nothing; its end does.
-fn at_end(stdin: &OwnedFd) -> bool {
-    let mut buffer = [0; 512];
-    match rustix::io::read(stdin, &mut buffer) {
-        Ok(read) => read == 0,
-        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => false,
-        Err(_) => true,
-    }
 }
 
 fn params<T: DeserializeOwned>(method: &'static str, answer: &Answer) -> Result<T, Error> {

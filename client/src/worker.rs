@@ -61,7 +61,7 @@ pub enum WorkerEvent {
     Items(Items),
     /// Others need the slot: [`Worker::park_ready`] with all that the next process needs, or [`Worker::park_decline`].
     Park(ParkAsk),
-    /// Standard input is closed: exit in an orderly way.
+    /// The daemon wants it to exit, in an orderly way.
     Closing,
 }
 
@@ -72,7 +72,7 @@ pub enum Waited<T> {
     Done(T),
     /// Others need the slot. Once [`Worker::park_ready`] has said yes the process exits; the next one makes the same call again.
     Park(ParkAsk),
-    /// Standard input is closed: exit in an orderly way.
+    /// The daemon wants it to exit, in an orderly way.
     Closing,
 }
 
@@ -96,7 +96,7 @@ impl Worker {
         Self::connect_with(Config::from_env()?, vec![Capability::Park, Capability::Steer], Some(stdin))
     }
 
-    /// The same with everything said: what it can do, and whose end means `Closing`.
+    /// The same with everything said: what it can do, and where the line `exit` means `Closing`.
     pub fn connect_with(config: Config, can: Vec<Capability>, stdin: Option<OwnedFd>) -> Result<Self, Error> {
         if config.identity.as_ref().is_none_or(|identity| identity.worker.is_none()) {
             let message = "it is not set: only a process that Roost has started as a worker speaks for one".into();

@@ -155,10 +155,13 @@ impl fmt::Display for ExitStatus {
     }
 }
 
+/// What a worker reads on its standard input when it is to exit. An end without it is the death of a supervisor, and no order.
+pub const EXIT_LINE: &[u8] = b"exit\n";
+
 /// The signals that the broker may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Signal {
-    /// Close the standard input pipe, where the runner has one: the first rung of an orderly exit.
+    /// [`EXIT_LINE`] on the standard input pipe, where the runner has one, and its end: the first rung of an orderly exit.
     CloseStdin,
     /// SIGTERM (and SIGCONT, so that a stopped process can take it).
     Term,

@@ -1,5 +1,6 @@
 //! `roost::Worker`: turns, parking, waiting calls, and what a break of the connection does to them.
 
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
@@ -334,38 +335,44 @@ fn refusals_keep_their_kind_and_the_connection() {
     );
 }
 
-#[test]
-fn the_end_of_standard_input_ends_every_wait() {
+/// A worker whose standard input gets these pieces and ends, while it is in a call that is answered after that.
+fn with_input(pieces: &'static [&'static str], client: impl FnOnce(Worker)) {
     let dir = tempfile::tempdir().unwrap();
     let peer = Peer::new(dir.path());
     let config = peer.worker_config();
-    let (read, write) = std::io::pipe().unwrap();
+    let (read, mut write) = std::io::pipe().unwrap();
     let played = thread::spawn(move || {
         let mut talk = peer.welcome_worker();
-        talk.call("wait");
+        let call = talk.call("wait");
+        for piece in pieces {
+            write.write_all(piece.as_bytes()).unwrap();
+        }
         drop(write);
+        if pieces.concat() != "exit\n" {
+            talk.reply(&call, json!({"ended": [], "pending": [], "timed_out": false}));
+        }
         talk.end();
     });
-    let mut worker = Worker::connect_with(config, vec![Capability::Park], Some(OwnedFd::from(read))).unwrap();
-    assert_eq!(worker.wait(&Wait::default()).unwrap(), Waited::Closing);
-    assert_eq!(worker.next(None).unwrap(), Some(WorkerEvent::Closing));
-    drop(worker);
+    client(Worker::connect_with(config, vec![Capability::Park], Some(OwnedFd::from(read))).unwrap());
     played.join().unwrap();
 }
 
 #[test]
-fn a_second_voice_and_a_process_that_is_no_worker_are_told_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let peer = Peer::new(dir.path());
-    let (worker, root) = (peer.worker_config(), peer.root_config());
-    let played = thread::spawn(move || {
-        let mut talk = peer.accept();
-        let hello = talk.call("hello");
-        talk.refuse(&hello, "already_connected");
-    });
-    let connect = |config| Worker::connect_with(config, Vec::new(), None).err().unwrap();
-    assert_eq!(connect(worker).refusal(), Some(ErrorKind::AlreadyConnected));
-    let error = connect(root);
-    assert!(error.kind() == "environment" && error.to_string().contains("ROOST_WORKER"), "{error}");
-    played.join().unwrap();
+fn the_word_exit_on_standard_input_ends_every_wait() {
+    for pieces in [&["exit\n"] as &[_], &["ex", "it\n"]] {
+        with_input(pieces, |mut worker| {
+            assert_eq!(worker.wait(&Wait::default()).unwrap(), Waited::Closing);
+            assert_eq!(worker.next(None).unwrap(), Some(WorkerEvent::Closing));
+        });
+    }
+}
+
+#[test]
+fn an_end_of_standard_input_without_a_word_is_the_death_of_a_supervisor() {
+    for pieces in [&[] as &[_], &["exit"], &["an exit\n"], &["exit now\n"]] {
+        with_input(pieces, |mut worker| {
+            assert!(matches!(worker.wait(&Wait::default()).unwrap(), Waited::Done(_)));
+            assert_eq!(worker.next(SOON).unwrap(), None);
+        });
+    }
 }

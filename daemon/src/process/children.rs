@@ -8,12 +8,12 @@ mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
 use roost_proto::id::Incarnation;
-use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity, Signal, SpawnOrder, ToBroker};
+use roost_proto::link::{ChildReport, EXIT_LINE, ExitStatus, ProcessIdentity, Signal, SpawnOrder, ToBroker};
 
 use self::table::{Child, Phase, Remains};
 use super::adopt::{self, Found};
@@ -138,7 +138,11 @@ impl Children {
             return;
         };
         match signal {
-            Signal::CloseStdin => child.stdin = None,
+            Signal::CloseStdin => {
+                if let Some(stdin) = child.stdin.take() {
+                    order_exit(stdin);
+                }
+            }
             Signal::Term => {
                 self.asked.entry(incarnation).or_insert(Signal::Term);
             }
@@ -249,5 +253,13 @@ impl Children {
                 child.watch_at = Some(now + ending::LOOK_AGAIN);
             }
         }
+    }
+}
+
+/// The word before the end tells an order from the death of a supervisor, which the worker outlives.
+fn order_exit(stdin: OwnedFd) {
+    // Nothing else is ever written, so there is room; a worker that closed its end needs no word.
+    if let Err(error) = rustix::io::write(&stdin, EXIT_LINE) {
+        tracing::debug!(%error, "nobody reads the order to exit");
     }
 }

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use roost_proto::id::{Epoch, ExecutionId, Incarnation};
-use roost_proto::link::{ExitStatus, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker};
+use roost_proto::link::{EXIT_LINE, ExitStatus, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cgroup::Cgroups;
@@ -385,6 +385,7 @@ alone! {
         world.children.forget(incarnation(1));
         world.children.signal(incarnation(1), Signal::CloseStdin);
         assert_eq!(world.exited(1), (ExitStatus::Code(0), Vec::new()));
+        assert_eq!(fs::read(world.path("x1-1.out")).unwrap(), EXIT_LINE);
         let report = world.children.hello().remove(0);
         assert_eq!((report.process, report.exited, report.alive), (process, Some(ExitStatus::Code(0)), false));
         assert_eq!(world.spawned(&order), process);

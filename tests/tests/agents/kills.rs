@@ -1,6 +1,6 @@
 //! `kill -9` of the broker, of the whole daemon, of the agent and of the lead, at each point of an agent's life.
 
-use roost_tests::real::{Agent, Agents, Home, Lead, Tree, by_name, outcome_of};
+use roost_tests::real::{Agent, Agents, Home, Lead, Tree, by_name, outcome_of, scripted};
 use serde_json::json;
 
 /// Who dies.
@@ -267,4 +267,19 @@ fn a_lead_that_dies_at_any_moment_is_told_when_it_is_back() {
 #[test]
 fn an_agent_that_dies_at_any_moment_has_one_outcome() {
     all_moments(Victim::Agent);
+}
+
+// It holds the other end of the agent's standard input, and dies without the word that makes an end an order.
+#[test]
+fn an_agent_in_the_middle_of_a_turn_outlives_its_supervisor() {
+    let home = Home::new();
+    let (tree, mut gate) = (Tree::open(&home, &[]), home.fifo("events"));
+    let script = json!(["hello", "take", {"say": "in"}, "take", {"settle": {"answer": "went on"}}]);
+    tree.launch(json!([scripted(&home, "P", &script)]));
+    assert_eq!(gate.line(), "P in");
+    home.kill_daemon();
+    home.roost(["daemon", "start"]).run().ok();
+    Lead::new(&home, &tree).call("message", json!({"request_id": "m", "name": "P", "text": "on"})).unwrap();
+    assert_eq!(tree.answer("P"), "went on");
+    assert_eq!(tree.worker("P")["epoch"], 1);
 }

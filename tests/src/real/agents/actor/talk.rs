@@ -112,7 +112,8 @@ impl Actor {
         Ok(self.notes.drain(..).collect())
     }
 
-    /// The next notification. When standard input ends first, the process exits.
+    /// The next notification. When standard input says `exit` first, the process does; an end without that is the death of a
+    /// supervisor.
     pub(super) fn note(&mut self) -> Value {
         loop {
             if let Some(note) = self.notes.pop_front() {
@@ -125,7 +126,14 @@ impl Actor {
                 let count = if self.deaf { 1 } else { 2 };
                 poll(&mut waits[..count], None).expect("poll");
                 if !waits[1].revents().is_empty() {
-                    std::process::exit(0);
+                    let mut line = String::new();
+                    stdin.read_line(&mut line).expect("standard input");
+                    if line == "exit\n" {
+                        std::process::exit(0);
+                    }
+                    assert_eq!(line, "");
+                    self.deaf = true;
+                    continue;
                 }
             }
             match wire.answer(PATIENCE) {
