@@ -1,9 +1,11 @@
 //! `examples/agent` and `examples/agent.py` speak the same protocol: both are led through the life of a worker.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use roost::proto::link::EXIT_LINE;
 use serde_json::{Value, json};
 
 use crate::fake;
@@ -29,7 +31,7 @@ fn python() -> Option<Command> {
 }
 
 struct Agent {
-    child: Child,
+    process: Process,
     talk: Talk,
     hello: Value,
 }
@@ -44,15 +46,25 @@ fn start(peer: &Peer, mut command: Command, context: Option<&Path>) -> Agent {
         command.env("ROOST_WAKE", "1").env("ROOST_CONTEXT", context);
     }
     // As under the supervisor: a pipe that stays open.
-    let child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let process = Process(command.stdin(Stdio::piped()).spawn().unwrap());
     let (talk, hello) = peer.welcome(peer::worker(json!({"wakes": context.is_some()})));
-    Agent { child, talk, hello }
+    Agent { process, talk, hello }
 }
 
 impl Agent {
     fn exits(mut self) {
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
         self.talk.end();
+        assert_eq!(self.process.0.wait().unwrap().code(), Some(0));
+    }
+}
+
+/// One that has not exited when its test is over would wait for a daemon for ever.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
     }
 }
 
@@ -124,13 +136,15 @@ fn a_leaf_and_a_stop(command: impl Fn() -> Command) {
     let dir = tempfile::tempdir().unwrap();
     let peer = Peer::new(dir.path());
     let mut leaf = start(&peer, command(), None);
+    // The supervisor dies, which is no order.
+    drop(leaf.process.0.stdin.take());
     leaf.talk.deliver(task("  one two  three "));
     leaf.talk.accept_all();
     assert_eq!(leaf.talk.answer("settle", json!({"next": "exit"}))["answer"], "3");
     leaf.exits();
-    // The supervisor closes its standard input: it leaves by itself.
+    // The supervisor says so: it leaves by itself.
     let mut idle = start(&peer, command(), None);
-    drop(idle.child.stdin.take());
+    idle.process.0.stdin.take().unwrap().write_all(EXIT_LINE).unwrap();
     idle.exits();
 }
 

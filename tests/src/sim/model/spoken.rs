@@ -229,7 +229,7 @@ impl Model {
         if let Owner::Worker(to) = to {
             let known = self.worker(to)?;
             let ended = known.outcome.is_some();
-            if (known.parked && !ended) || (known.stopping && !ended) || ended != matches!(sent, Sent::Resumes(_)) {
+            if (!ended && (known.parked || known.stopping)) || ended != matches!(sent, Sent::Resumes(_)) {
                 return Err(format!(
                     "{message} is accepted for {to}, which is parked {}, stopped {}, ended {ended} (K23)",
                     known.parked, known.stopping
