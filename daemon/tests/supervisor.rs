@@ -221,7 +221,7 @@ fn a_broker_that_dies_costs_nothing() {
     let (mut broker, children) = world.broker();
     assert_eq!(children, []);
     let fifo = world.fifo("go");
-    let mut order = world.order(1, "read line");
+    let mut order = world.order(1, "read line; [ $line = exit ] && ! read line && exit 3");
     order.stdin = Stdin::Pipe;
     let living = broker.spawn(order);
     let ending = broker.spawn(world.order(2, "read x < go; exit 7"));
@@ -240,7 +240,7 @@ fn a_broker_that_dies_costs_nothing() {
     let (mut broker, children) = world.broker();
     assert_eq!(children, [report(1, living, None, true)]);
     broker.send(&ToSupervisor::Signal { incarnation: incarnation(1), signal: Signal::CloseStdin });
-    assert_eq!(broker.exited(1), ExitStatus::Code(1));
+    assert_eq!(broker.exited(1), ExitStatus::Code(3));
     broker.shut_down(daemon);
 }
 
