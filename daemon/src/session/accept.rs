@@ -36,6 +36,8 @@ pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>, b
         Inside { tasks: JoinSet::new(), guests: HashMap::new(), leaving: 0, arrivals: 0, last: ConnectionId(0), store, inbox, bounds };
     loop {
         tokio::select! {
+            // Once the driver is gone nobody is let in any more: whoever comes back after its connection was closed is the next broker's.
+            biased;
             () = inside.inbox.closed() => return io::Error::new(io::ErrorKind::BrokenPipe, "the driver is gone"),
             Some(ended) = inside.tasks.join_next_with_id() => inside.forget(ended),
             accepted = listener.accept() => match accepted {
