@@ -3,7 +3,9 @@
 use roost_tests::sim::table::{play, whole};
 
 macro_rules! scenarios {
-    ($($name:ident)*) => {$(
+    ($($name:ident)*) => {
+        const PLAYED: &[&str] = &[$(concat!(stringify!($name), ".txt")),*];
+        $(
         #[test]
         fn $name() {
             let played = play(include_str!(concat!("../scenarios/", stringify!($name), ".txt")));
@@ -12,12 +14,23 @@ macro_rules! scenarios {
     )*};
 }
 
+/// A file that nobody plays shows nothing.
+#[test]
+fn every_file_is_played() {
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios")).unwrap();
+    let mut files: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let mut played = PLAYED.to_vec();
+    files.sort_unstable();
+    played.sort_unstable();
+    assert_eq!(files, played);
+}
+
 scenarios! {
     k1_k2_cap_one_chain k3_refuse_deadlock k8_cap_lowered k9_last_child_stopped k11_k12_k50_stop_of_parked k13_k14_k15_stop_rules
     k16_start_fails k19_k20_crashes k22_child_ends_while_parking k34_k36_budget_and_repeats k48_k49_interrupt parent_of_nothing
     foreign_control_matrix name_reuse pause_holds_no_return full_group_final_wakes
     k4_unrelated_head old_acks k11_stop_while_parking k6_k7_early_wakes k21_orphans k35_budget_races k39_deadline_while_waiting k40_no_circle k41_every_end_arrives repeats_of_waits calls_of_the_gone settled_with_a_client other_call_goes_on two_timers stop_without_grace kept_leftovers early_wake_of_a_full_group hellos drain_and_back drain_called_off ephemeral_tree
-    parked_in_a_call late_in_a_call words no_old_answer stopped_when_answered watchdogs notices earlier_ends
+    parked_in_a_call late_in_a_call words no_old_answer stopped_when_answered watchdogs notices earlier_ends ready_taken_back
 }
 
 /// Cap 1, fan-out 3, depth 3: all 39 workers finish; that no more than one is live is checked after every step.

@@ -164,6 +164,21 @@ impl State {
         }
     }
 
+    /// Whether an end is news to this lead: it is owed to it, or it is of a child of its own that it stopped, which is owed to
+    /// nobody, and it has not read it.
+    pub fn is_news(&self, tree: TreeId, owner: Owner, execution: ExecutionId) -> bool {
+        let owed = self.lead(tree, owner).is_some_and(|lead| lead.outbox.owes(execution));
+        let worker = self.executions.get(&execution).and_then(|worker| self.workers.get(worker));
+        let unread = worker.filter(|worker| (worker.tree, worker.owner) == (tree, owner)).is_some_and(|worker| {
+            if worker.execution == execution {
+                worker.has_ended() && !worker.told
+            } else {
+                worker.past.iter().any(|past| past.execution == execution && !past.told)
+            }
+        });
+        owed || unread
+    }
+
     /// The one door for a client's verb: a direct child of the caller, by name. For everybody else the name is unknown.
     pub fn child_of(&self, tree: TreeId, owner: Owner, name: &str) -> Option<&Worker> {
         let worker = self.trees.get(&tree)?.names.get(&names::folded(name))?;

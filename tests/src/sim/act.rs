@@ -180,6 +180,8 @@ impl World {
             self.contexts.insert(digest, at);
         }
         if let Some(script) = self.script_mut(who) {
+            // The end of a turn is the end of every tool, whatever becomes of the answer.
+            script.in_tool &= call.ask != Ask::Settle;
             script.call = Some(call);
         }
         self.step(command)

@@ -122,22 +122,12 @@ pub fn ack(
 /// The caller has the ends that a wait has answered with.
 pub fn told(step: &mut Step<'_>, call: CallId, caller: Caller, executions: &[ExecutionId]) -> Result<(), Rejection> {
     let (tree, owner) = authority::asker(step.state, caller)?;
-    let lead = step.state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
-    let owed: Vec<ExecutionId> = executions.iter().copied().filter(|execution| lead.outbox.owes(*execution)).collect();
-    consume(step, tree, owner, &owed);
+    let executions: Vec<ExecutionId> = executions.iter().copied().filter(|execution| step.state.is_news(tree, owner, *execution)).collect();
+    if !executions.is_empty() {
+        step.record(Event::Spoken(Box::new(Spoken::Read { tree, owner, executions })));
+    }
     step.reply(call, Reply::Done);
     Ok(())
-}
-
-/// Takes these ends out of what a lead is owed.
-fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, executions: &[ExecutionId]) {
-    let seqs: Vec<u64> = match step.state.lead(tree, owner) {
-        Some(lead) => executions.iter().filter_map(|execution| lead.outbox.seq_of(*execution)).collect(),
-        None => return,
-    };
-    if !seqs.is_empty() {
-        step.record(Event::Spoken(Box::new(Spoken::Read { tree, owner, executions: executions.to_vec() })));
-    }
 }
 
 /// What the caller is owed, to look at.

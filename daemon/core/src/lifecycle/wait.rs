@@ -163,8 +163,7 @@ pub fn answer_result(step: &mut Step<'_>, call: CallId, execution: ExecutionId, 
 
 /// The same for an execution that may be an earlier one of its worker.
 fn consume_execution(step: &mut Step<'_>, tree: TreeId, owner: Owner, worker: WorkerId, execution: ExecutionId) {
-    let Some(lead) = step.state.lead(tree, owner) else { return };
-    if !lead.outbox.owes(execution) {
+    if !step.state.is_news(tree, owner, execution) {
         return;
     }
     if step.state.workers.get(&worker).is_some_and(|worker| worker.execution == execution) {
@@ -179,10 +178,11 @@ pub fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, request_id: Opti
     let Some(lead) = step.state.lead(tree, owner) else { return };
     let repeat = request_id.as_ref().is_some_and(|id| lead.answered.iter().any(|(known, _)| known == id));
     let execution = |worker: &WorkerId| step.state.workers.get(worker).map(|worker| worker.execution);
-    let owed = workers.iter().filter_map(execution).chain(earlier.iter().copied()).any(|execution| lead.outbox.owes(execution));
-    // A stopped child is owed to nobody, but a repeat of the call that told of it must tell of it again.
+    let mut executions = workers.iter().filter_map(execution).chain(earlier.iter().copied());
+    let news = executions.any(|execution| step.state.is_news(tree, owner, execution));
+    // A repeat of the call must tell of the same ones again.
     let told = request_id.is_some() && !(workers.is_empty() && earlier.is_empty());
-    if repeat || !(owed || told) {
+    if repeat || !(news || told) {
         return;
     }
     step.record(Event::Consumed { tree, owner, request_id, workers: workers.to_vec(), earlier: earlier.to_vec() });

@@ -202,11 +202,6 @@ impl Outbox {
         self.by_execution.contains_key(&execution)
     }
 
-    /// The number of this execution's end.
-    pub fn seq_of(&self, execution: ExecutionId) -> Option<u64> {
-        self.by_execution.get(&execution).copied()
-    }
-
     /// How many items.
     pub fn len(&self) -> usize {
         self.items.len()

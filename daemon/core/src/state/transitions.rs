@@ -197,17 +197,20 @@ impl Worker {
         Ok(())
     }
 
-    /// A parked worker becomes ready to wake by state alone: something is owed to it, or nothing below it is active.
+    /// A parked worker is ready to wake by state alone: something is owed to it, or nothing below it is active. It is not any more
+    /// when its last child goes on before it was woken.
     pub(super) fn note_ready(&mut self, at: Now, admissions: u64, completions_wake: bool) {
         let settled = self.active_children == 0;
         let owed = match &self.held {
             Some(held) => held.over,
             None => self.outbox.wakes(completions_wake),
         };
-        if let Phase::Parked { ready, .. } = &mut self.phase
-            && (settled || (owed && ready.is_none()))
-        {
-            *ready = Some((at.mono, admissions));
+        if let Phase::Parked { ready, .. } = &mut self.phase {
+            if settled || (owed && ready.is_none()) {
+                *ready = Some((at.mono, admissions));
+            } else if !owed {
+                *ready = None;
+            }
         }
     }
 }

@@ -169,6 +169,9 @@ impl World {
 
     fn take_other(&mut self, who: Who, call: &Call, reply: Reply) -> Checked {
         let owned: BTreeSet<_> = self.model.children_of(self.owner(who), self.script(who).and_then(|script| script.tree));
+        // Whoever was a stranger's when it was picked may have been adopted since.
+        let adopted: BTreeSet<String> =
+            owned.iter().filter_map(|worker| self.state().workers.get(worker)).map(|worker| worker.name.to_string()).collect();
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         match (&call.ask, reply) {
             (Ask::Open, Reply::Opened { tree, .. }) => {
@@ -191,7 +194,7 @@ impl World {
             (Ask::Read { .. }, Reply::Result(end)) if owned.contains(&end.worker) => {
                 script.told(&end, false)?;
             }
-            (Ask::Stop { foreign: true, names }, Reply::Stopped(_)) => {
+            (Ask::Stop { foreign: true, names }, Reply::Stopped(_)) if !names.iter().all(|name| adopted.contains(name)) => {
                 return Err(format!("{} stopped {names:?}, whom it does not own (I12)", script.name));
             }
             (Ask::Park, Reply::Parked) => {

@@ -70,6 +70,7 @@ pub(super) fn set(settings: &mut Settings, word: &str) -> Checked {
         "orphans" => settings.adopt_orphans = value == "adopt",
         "idle" => settings.timing.idle_ms = number,
         "startup" => settings.timing.startup_ms = number,
+        "delivery" if value == "next_turn" => settings.delivery = Delivery::NextTurn,
         "grace" => settings.stop_grace_ms = number,
         "group" => settings.group_caps = vec![("writers".into(), small)],
         other => return Err(format!("there is no setting {other}")),
