@@ -31,6 +31,7 @@ scenarios! {
     foreign_control_matrix name_reuse pause_holds_no_return full_group_final_wakes
     k4_unrelated_head old_acks k11_stop_while_parking k6_k7_early_wakes k21_orphans k35_budget_races k39_deadline_while_waiting k40_no_circle k41_every_end_arrives repeats_of_waits calls_of_the_gone settled_with_a_client other_call_goes_on two_timers stop_without_grace kept_leftovers early_wake_of_a_full_group hellos drain_and_back drain_called_off ephemeral_tree
     parked_in_a_call late_in_a_call words no_old_answer stopped_when_answered watchdogs notices earlier_ends ready_taken_back
+    ancestor_gives_way_first final_wakes_in_order newest_wait_fails
 }
 
 /// Cap 1, fan-out 3, depth 3: all 39 workers finish; that no more than one is live is checked after every step.

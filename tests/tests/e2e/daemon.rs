@@ -32,7 +32,11 @@ fn it_leaves_when_it_is_idle_and_not_before() {
     let tree = Tree::open(&home, &[]);
     // An open tree is a reason to stay.
     assert!(!supervisor.ends_within(Duration::from_millis(1_500)));
+    // So is a client.
+    let client = home.wire();
     tree.roost(["close"]).run().ok();
+    assert!(!supervisor.ends_within(Duration::from_millis(1_500)));
+    drop(client);
     assert!(supervisor.ends_within(Duration::from_secs(6)));
     assert!(home.daemons().1.is_empty() && !home.socket().exists());
     home.roost(["daemon", "status"]).run().expect(4);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use roost_tests::real::{Home, Tree, find};
+use roost_tests::real::{Home, Sampler, Tree, find};
 use serde_json::{Value, json};
 
 const JOBS: usize = 500;
@@ -13,6 +13,17 @@ const MEMORY: u64 = 100 << 10;
 fn memory(home: &Home) -> u64 {
     let pids = home.daemon();
     [pids.supervisor, pids.broker].iter().map(|pid| find(*pid).unwrap().resident_kib()).sum()
+}
+
+/// The most that both together can have had, in KiB: the sum of their peaks.
+fn peak(home: &Home) -> u64 {
+    let pids = home.daemon();
+    let of = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    of(pids.supervisor) + of(pids.broker)
 }
 
 // B21 (b), at cap 2 as the issue wants it.
@@ -44,6 +55,7 @@ fn ten_thousand_workers_need_memory_for_two() {
         let receipt = wire.call("launch", &json!({"request_id": format!("j{job}"), "tasks": tasks, "submitter": submitter})).unwrap();
         assert_eq!(receipt["tasks"][0]["place"], json!(job * TASKS + 1));
     }
+    let sampler = home.sample();
     let queued = memory(&home);
     assert!(queued < MEMORY, "{queued} KiB with all of them queued");
     tree.roost(["resume"]).run().ok();
@@ -52,9 +64,11 @@ fn ten_thousand_workers_need_memory_for_two() {
     let executions: std::collections::BTreeSet<&str> =
         ended.as_array().unwrap().iter().map(|end| end["execution"].as_str().unwrap()).collect();
     assert_eq!(executions.len(), JOBS * TASKS);
-    let after = memory(&home);
-    assert!(after < MEMORY, "{after} KiB at the end");
-    println!("{queued} KiB queued, {after} KiB at the end");
+    let samples = Sampler::stop(sampler);
+    assert!(samples.most <= 2, "{} workers at once", samples.most);
+    let (after, most) = (memory(&home), peak(&home));
+    assert!(after < MEMORY && most < MEMORY, "{after} KiB at the end, {most} KiB at most");
+    println!("{queued} KiB queued, {after} KiB at the end, {most} KiB at most, {} workers at once", samples.most);
     drop((watchers, wire));
     // Starts in the order of submission, to the millisecond that is kept; status comes in pages and says it for all.
     let status = tree.status();

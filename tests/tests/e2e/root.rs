@@ -159,6 +159,17 @@ fn a_launch_is_all_or_nothing() {
 }
 
 #[test]
+fn a_launch_that_is_too_deep_is_refused_and_reserves_nothing() {
+    let home = Home::new();
+    let tree = Tree::open(&home, &["--depth", "1"]);
+    tree.spawn_with("w", &["--descendants", "3"], "roost spawn --json -- true; echo $?");
+    let said = tree.answer("w");
+    assert!(said.contains("\"depth\"") && said.ends_with("1\n"), "{said}");
+    let worker = tree.worker("w");
+    assert_eq!((&worker["budget_remaining"], tree.status()["workers"].as_array().unwrap().len()), (&json!(3), 1), "{worker}");
+}
+
+#[test]
 fn budget_is_a_ledger_and_nothing_comes_back() {
     let home = Home::new();
     let tree = Tree::open(&home, &["--budget", "7", "--cap", "1"]);

@@ -28,6 +28,10 @@ else:
 #[test]
 fn settle_to_exit_ends_a_parked_process_that_stays() {
     let home = Home::new();
+    if home.command("python3").arg("--version").run().code() != 0 {
+        eprintln!("NOT TESTED: a parked process that stays: no python3 here");
+        return;
+    }
     let tree = Tree::open(&home, &["--set", "settle_to_exit=700ms"]);
     let begun = Instant::now();
     tree.roost(["spawn", "--name", "w", "--", "python3", "-c", LINGERS]).run().ok();
