@@ -122,3 +122,21 @@ pub async fn greet(link: &LinkSender, inbox: &mut mpsc::Receiver<ToBroker>) -> R
         Some(_) | None => Err(BootError::NoHello),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_supervisor_that_speaks_another_link_is_refused() {
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (link, _) = crate::link::start(ours.into()).unwrap();
+        let hello = |version| ToBroker::Hello { version, supervisor_pid: 7, boot_id: "b".into(), children: Vec::new() };
+        let (to, mut inbox) = mpsc::channel(2);
+        to.send(hello(LINK_VERSION + 1)).await.unwrap();
+        to.send(hello(LINK_VERSION)).await.unwrap();
+        let refused = greet(&link, &mut inbox).await.err();
+        assert!(matches!(refused, Some(BootError::LinkVersion { theirs }) if theirs == LINK_VERSION + 1), "{refused:?}");
+        assert_eq!(greet(&link, &mut inbox).await.unwrap().supervisor_pid, 7);
+    }
+}

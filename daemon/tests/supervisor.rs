@@ -451,6 +451,19 @@ fn a_stale_socket_is_replaced_and_the_live_one_of_another_state_directory_is_not
 }
 
 #[test]
+fn a_broker_that_speaks_another_link_is_refused() {
+    let world = World::new();
+    let mut daemon = world.start();
+    wait_readable(&world.control, || fs::read_to_string(world.path("log")).unwrap_or_default());
+    let (stream, _) = world.control.accept().unwrap();
+    let mut broker = Broker { stream, decoder: Decoder::default() };
+    broker.send(&ToSupervisor::Hello { version: LINK_VERSION + 1 });
+    assert_eq!(daemon.wait().unwrap().code(), Some(1));
+    let log = fs::read_to_string(world.path("log")).unwrap();
+    assert!(log.contains(&format!("version {}", LINK_VERSION + 1)), "{log}");
+}
+
+#[test]
 fn a_service_manager_gives_the_socket_and_is_told() {
     let world = World::new();
     let manager = UnixDatagram::bind(world.path("notify")).unwrap();
