@@ -1,7 +1,7 @@
 //! What arrives at the driver: words of the supervisor, messages of connections. Each becomes a command, or waits for the commit.
 
-use roost_core::command::{CallId, Command};
-use roost_core::event::{Event, Spoken};
+use roost_core::command::{CallId, Caller, Command};
+use roost_core::event::{Event, Owner, Record, Spoken};
 use roost_core::rejection::Rejection;
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::link::ToBroker;
@@ -90,18 +90,14 @@ impl Driver {
         {
             connection.observes = true;
         }
+        let speaker = speaker_of(&command);
         let first = turn.batch.records.len();
         self.step(turn, command)?;
         match payload {
             // Its file was looked at before, or it is refused.
             Payload::None | Payload::Observes | Payload::ContextFile(_) => {}
-            Payload::Context(bytes) => {
-                let parked = turn.batch.records[first..]
-                    .iter()
-                    .find_map(|record| if let Event::Parked { worker, .. } = &record.event { Some(*worker) } else { None });
-                turn.batch.contexts.extend(parked.map(|worker| (worker, bytes)));
-            }
-            Payload::Said { text, context } => self.keep_said(turn, first, text, context),
+            Payload::Context(bytes) => self.keep_said(turn, first, speaker, None, Kept::Bytes(bytes)),
+            Payload::Said { text, context } => self.keep_said(turn, first, speaker, text, context),
             Payload::Launch(tasks) => {
                 let accepted = turn.batch.records[first..]
                     .iter()
@@ -148,30 +144,116 @@ impl Driver {
     }
 
     /// What was said lies beside the event that says so; where there is none, nothing was accepted.
-    fn keep_said(&self, turn: &mut Turn, first: usize, text: Option<String>, context: Kept) {
-        let tree_of = |worker: &WorkerId| self.broker.state().workers.get(worker).map(|worker| worker.tree);
-        let mut said = None;
-        let mut saved = None;
-        for record in &turn.batch.records[first..] {
-            if let Event::Parked { worker, .. } = &record.event {
-                saved = Some(*worker);
-            }
-            let Event::Spoken(spoken) = &record.event else { continue };
-            if let Spoken::Said { worker } = &**spoken {
-                said = tree_of(worker).map(|tree| (record.seq, tree));
-            } else if let Spoken::Settled { worker, context, answered, .. } | Spoken::Answered { worker, context, answered, .. } = &**spoken
-            {
-                said = tree_of(worker).filter(|_| *answered).map(|tree| (record.seq, tree)).or(said);
-                saved = context.map(|_| *worker);
-            } else if let Spoken::WordsSent { tree, .. } = &**spoken {
-                said = Some((record.seq, *tree));
-            }
-        }
-        if let (Some((seq, tree)), Some(text)) = (said, text) {
+    fn keep_said(&self, turn: &mut Turn, first: usize, speaker: Option<Caller>, text: Option<String>, context: Kept) {
+        let Some(speaker) = speaker else { return };
+        let Taken { text: said, context: saved } = taken_of(&turn.batch.records[first..], speaker);
+        let tree = match speaker {
+            Caller::Operator => None,
+            Caller::Root(tree) => Some(tree),
+            Caller::Worker { worker, .. } => self.broker.state().workers.get(&worker).map(|worker| worker.tree),
+        };
+        if let (Some(seq), Some(tree), Some(text)) = (said, tree, text) {
             turn.batch.texts.push((seq, tree, text.into_bytes()));
         }
         if let (Some(worker), Kept::Bytes(bytes)) = (saved, context) {
             turn.batch.contexts.push((worker, bytes));
         }
+    }
+}
+
+/// Who makes a call whose text and context lie beside its events.
+fn speaker_of(command: &Command) -> Option<Caller> {
+    if let Command::Speak { caller, .. } | Command::Park { caller, .. } = command { Some(*caller) } else { None }
+}
+
+/// What a step has taken of what its caller said.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Taken {
+    /// The number of the record that its text lies beside.
+    text: Option<u64>,
+    /// Whose context it is.
+    context: Option<WorkerId>,
+}
+
+/// A step records more than its caller's own: whom it makes park, say, whose context was saved long before.
+fn taken_of(records: &[Record], speaker: Caller) -> Taken {
+    let (owner, own) = match speaker {
+        Caller::Operator => return Taken::default(),
+        Caller::Root(_) => (Owner::Root, None),
+        Caller::Worker { worker, .. } => (Owner::Worker(worker), Some(worker)),
+    };
+    let mut taken = Taken::default();
+    for record in records {
+        if let Event::Parked { worker, .. } = &record.event {
+            taken.context = own.filter(|own| own == worker).or(taken.context);
+        }
+        let Event::Spoken(spoken) = &record.event else { continue };
+        if let Spoken::Said { worker } = &**spoken {
+            taken.text = own.filter(|own| own == worker).map(|_| record.seq).or(taken.text);
+        } else if let Spoken::Settled { worker, context, answered, .. } | Spoken::Answered { worker, context, answered, .. } = &**spoken {
+            if own != Some(*worker) {
+                continue;
+            }
+            taken.text = answered.then_some(record.seq).or(taken.text);
+            taken.context = context.and(own).or(taken.context);
+        } else if let Spoken::WordsSent { from, .. } = &**spoken
+            && *from == owner
+        {
+            taken.text = Some(record.seq);
+        }
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use roost_core::event::{Context, Place};
+    use roost_core::time::Now;
+    use roost_proto::id::Epoch;
+
+    use super::*;
+
+    const A: WorkerId = WorkerId(1);
+    const B: WorkerId = WorkerId(2);
+
+    fn records(events: Vec<Event>) -> Vec<Record> {
+        (7..).zip(events).map(|(seq, event)| Record { seq, at: Now::default(), event }).collect()
+    }
+
+    fn context(bytes: u64) -> Context {
+        Context { digest: Default::default(), bytes, place: Place::Journal }
+    }
+
+    fn settled(worker: WorkerId, context: Option<Context>) -> Event {
+        Event::Spoken(Box::new(Spoken::Settled { worker, context, request_id: "r".into(), answered: true }))
+    }
+
+    fn parked(worker: WorkerId) -> Event {
+        Event::Parked { worker, context: context(9), held: None }
+    }
+
+    fn taken(events: Vec<Event>, worker: WorkerId) -> Taken {
+        taken_of(&records(events), Caller::Worker { worker, epoch: Epoch(1) })
+    }
+
+    #[test]
+    fn what_one_worker_saved_is_never_kept_as_the_context_of_one_that_its_step_made_park() {
+        let own = Taken { text: Some(7), context: Some(A) };
+        // A settles while it waits in a call too, and the pressure of that parks B, which had settled before.
+        assert_eq!(taken(vec![settled(A, Some(context(3))), parked(B)], A), own);
+        assert_eq!(taken(vec![settled(A, Some(context(3))), parked(B), settled(B, Some(context(4)))], A), own);
+        assert_eq!(taken(vec![settled(A, None), parked(B)], A), Taken { text: Some(7), context: None });
+        assert_eq!(taken(vec![parked(B), parked(A)], A), Taken { text: None, context: Some(A) });
+        assert_eq!(taken(vec![parked(B)], A), Taken::default());
+        // It is made to park by its own word.
+        assert_eq!(taken(vec![settled(A, Some(context(3))), parked(A)], A), own);
+    }
+
+    #[test]
+    fn words_lie_beside_the_record_of_who_said_them() {
+        let said = |worker| Event::Spoken(Box::new(Spoken::Said { worker }));
+        assert_eq!(taken(vec![said(B), said(A), said(B)], A), Taken { text: Some(8), context: None });
+        assert_eq!(taken_of(&records(vec![said(A), settled(B, Some(context(3)))]), Caller::Root(TreeId(5))), Taken::default());
+        assert_eq!(taken_of(&records(vec![settled(B, Some(context(3)))]), Caller::Operator), Taken::default());
     }
 }
