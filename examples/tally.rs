@@ -108,7 +108,11 @@ fn under_roost(job: &Job) -> Result<(), Failed> {
 
 /// The first process of a worker.
 fn begin(job: &Job) -> Result<(), Failed> {
-    let (totals, subdirectories) = walk::scan(&job.directory, !job.is_child)?;
+    let (totals, subdirectories) = match walk::scan(&job.directory, !job.is_child) {
+        // Removed since our lead has seen it.
+        Err(error) if job.is_child && error.is_gone() => return answer(job, &Totals::default()),
+        scanned => scanned?,
+    };
     if subdirectories.is_empty() {
         return answer(job, &totals);
     }
@@ -124,12 +128,13 @@ fn begin(job: &Job) -> Result<(), Failed> {
     };
     let needed: u64 = todo.iter().map(|(_, below)| below + 1).sum();
     if let Some(budget) = budget.filter(|budget| *budget < needed) {
-        return Err(format!(
-            "{} has {needed} directories below it, and the budget has room for {budget} more workers; use roost run --budget {}",
-            job.directory.as_os_str().display(),
-            needed + 1
-        )
-        .into());
+        let advice = if job.is_child {
+            "some have come since they were counted; start tally again when nobody makes directories there".to_owned()
+        } else {
+            format!("start tally outside of Roost, or under `roost run --budget {}`", needed + 1)
+        };
+        let directory = job.directory.as_os_str().display();
+        return Err(format!("{directory} has {needed} directories below it, and there is budget for {budget} workers; {advice}").into());
     }
     launch_and_park(&mut connection, Saved { totals, outstanding: 0, launched: 0, todo })
 }

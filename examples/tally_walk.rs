@@ -38,6 +38,13 @@ pub struct Unreadable {
     source: io::Error,
 }
 
+impl Unreadable {
+    /// Whether it is not there any more.
+    pub fn is_gone(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+}
+
 impl Totals {
     /// Takes another count in.
     pub fn add(&mut self, other: Totals) {
@@ -63,8 +70,12 @@ pub fn scan(directory: &Bytes, follow: bool) -> Result<(Totals, Vec<Bytes>), Unr
         if kind == FileType::Directory {
             below.push(path);
         } else if kind == FileType::RegularFile {
-            let (bytes, lines) = count(&fd, &name).map_err(|source| Unreadable { path: path.clone(), source })?;
-            totals.add(Totals { files: 1, lines, bytes, largest: Some(Largest { bytes, path }) });
+            match count(&fd, &name) {
+                Ok((bytes, lines)) => totals.add(Totals { files: 1, lines, bytes, largest: Some(Largest { bytes, path }) }),
+                // Removed since the directory was read: it is not there to be counted.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(Unreadable { path, source }),
+            }
         }
     }
     below.sort();
@@ -77,7 +88,10 @@ pub fn directories_below(directory: &Bytes, follow: bool) -> Result<(u64, u32), 
     let mut open_ones = vec![(directory.clone(), 0)];
     while let Some((path, level)) = open_ones.pop() {
         deepest = deepest.max(level);
-        let fd = open(&path, follow && level == 0)?;
+        let fd = match open(&path, follow && level == 0) {
+            Err(error) if level > 0 && error.is_gone() => continue,
+            opened => opened?,
+        };
         for (name, kind) in entries(&fd, &path)? {
             if kind == FileType::Directory {
                 found += 1;

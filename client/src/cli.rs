@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::str::FromStr;
 
-use clap::builder::{FalseyValueParser, OsStringValueParser};
+use clap::builder::OsStringValueParser;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use roost::Places;
@@ -24,11 +24,11 @@ use crate::setup::Setup;
     after_help = "Example:\n  roost run --cap 4 -- ./job.sh\n\nExit codes: docs/exit-codes.md"
 )]
 pub struct Cli {
-    /// The daemon's socket
-    #[arg(long, global = true, env = "ROOST_SOCKET", value_name = "PATH", value_parser = OsStringValueParser::new())]
+    /// The daemon's socket [env: ROOST_SOCKET]
+    #[arg(long, global = true, value_name = "PATH", value_parser = OsStringValueParser::new())]
     socket: Option<OsString>,
-    /// The daemon's state directory
-    #[arg(long, global = true, env = "ROOST_STATE_DIR", value_name = "DIR", value_parser = OsStringValueParser::new())]
+    /// The daemon's state directory [env: ROOST_STATE_DIR]
+    #[arg(long, global = true, value_name = "DIR", value_parser = OsStringValueParser::new())]
     state_dir: Option<OsString>,
     /// Act in this open tree, as its root
     #[arg(long, global = true, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
@@ -36,8 +36,8 @@ pub struct Cli {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
-    /// Do not start a daemon when none is running
-    #[arg(long, global = true, env = "ROOST_NO_START", value_parser = FalseyValueParser::new())]
+    /// Do not start a daemon when none is running [env: ROOST_NO_START]
+    #[arg(long, global = true)]
     no_start: bool,
     #[command(subcommand)]
     verb: Verb,

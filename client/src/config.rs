@@ -3,11 +3,12 @@
 //! The only reader of `ROOST_*`, `XDG_*` and `HOME`; it opens no connection.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use roost_proto::id::Epoch;
 use roost_proto::message::session::Identity;
 use roost_proto::paths::{Paths, Surroundings};
 
@@ -78,7 +79,7 @@ impl Config {
         owner::check(&surroundings)?;
         let paths = surroundings.paths()?;
         let identity = identity()?;
-        let start = if variable("ROOST_NO_START").is_some_and(|value| value != "0") {
+        let start = if variable("ROOST_NO_START").is_some_and(|value| !is_no(&value)) {
             Start::Never
         } else if identity.as_ref().is_some_and(|identity| identity.worker.is_some()) {
             Start::Await
@@ -102,6 +103,11 @@ impl Config {
     }
 }
 
+/// The usual words for no.
+fn is_no(value: &OsStr) -> bool {
+    ["0", "n", "no", "f", "false", "off"].iter().any(|no| value.eq_ignore_ascii_case(no))
+}
+
 fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
@@ -112,10 +118,15 @@ fn identity() -> Result<Option<Identity>, Error> {
     let token = parsed("ROOST_TOKEN")?.ok_or_else(|| missing("ROOST_TOKEN", "ROOST_TREE"))?;
     let worker = parsed("ROOST_WORKER")?;
     let epoch = match worker {
-        Some(_) => Some(roost_proto::id::Epoch(parsed("ROOST_EPOCH")?.ok_or_else(|| missing("ROOST_EPOCH", "ROOST_WORKER"))?)),
+        Some(_) => Some(epoch()?.ok_or_else(|| missing("ROOST_EPOCH", "ROOST_WORKER"))?),
         None => None,
     };
     Ok(Some(Identity { tree, worker, token, epoch }))
+}
+
+fn epoch() -> Result<Option<Epoch>, Error> {
+    let bad = |_| Error::Environment { variable: "ROOST_EPOCH", message: "expected a whole number".into() };
+    variable("ROOST_EPOCH").map(|value| value.to_string_lossy().parse().map(Epoch).map_err(bad)).transpose()
 }
 
 fn missing(variable: &'static str, other: &str) -> Error {

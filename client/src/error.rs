@@ -164,7 +164,7 @@ impl Error {
                 Some(format!("after su or sudo {variable} still names the other user's; unset it, or set ROOST_SOCKET and ROOST_STATE_DIR"))
             }
             Self::ForeignServer { socket, .. } => Some(format!("remove {} if nobody of yours needs it", socket.display())),
-            Self::NoDaemon { .. } => Some("start one with `roost daemon start`, or leave out --no-start".into()),
+            Self::NoDaemon { .. } => Some("`roost daemon start` starts one".into()),
             Self::DaemonMissing { .. } => Some("install roostd beside roost".into()),
             Self::DaemonStart { log, .. } => Some(format!("its log is {}", log.display())),
             Self::LockHeld { .. } => Some(
@@ -175,7 +175,11 @@ impl Error {
             }
             Self::Refused(object) => object.data.hint.clone().or_else(|| hint_of(object.data.kind).map(Into::into)),
             Self::Protocol { .. } => Some("are roost and roostd of the same version? See `roost daemon status`".into()),
-            Self::Path(_) | Self::Lost { .. } | Self::Environment { .. } | Self::TooLarge { .. } | Self::Io { .. } => None,
+            Self::Environment { .. } => Some(
+                "Roost sets its variables together; unset ROOST_TREE to leave the tree, or open another one with: eval \"$(roost open)\""
+                    .into(),
+            ),
+            Self::Path(_) | Self::Lost { .. } | Self::TooLarge { .. } | Self::Io { .. } => None,
         }
     }
 }

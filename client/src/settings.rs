@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use roost::proto::message::session::DeliveryMode;
 use roost::proto::message::tree::{BlockedWait, InterruptScope, Join, Leftovers, OnParentFailure, Settings};
 
+use crate::output::note;
 use crate::values;
 use timing::Change;
 
@@ -29,13 +30,13 @@ pub struct SettingsArgs {
     #[arg(long, value_name = "HOW")]
     on_parent_failure: Option<Orphans>,
     /// Time between TERM and KILL of a stop [default: 5s]
-    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     stop_grace: Option<u64>,
     /// What `roost interrupt` and Ctrl-C reach [default: all]
     #[arg(long, value_name = "WHAT")]
     interrupt_scope: Option<Scope>,
     /// Deepest nesting; a worker of the root has depth 1 [default: 4096]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::depth, allow_negative_numbers = true)]
     depth: Option<u32>,
     /// Most live workers of a group; may be repeated
     #[arg(long, value_name = "NAME=N", value_parser = values::group_cap)]
@@ -113,22 +114,40 @@ enum Scope {
 impl SettingsArgs {
     /// The first flag that was given, if any: they make sense for a new tree only.
     pub fn given(&self) -> Option<&'static str> {
-        [
-            ("--cap", self.cap.is_some()),
-            ("--budget", self.budget.is_some()),
-            ("--blocked-wait", self.blocked_wait.is_some()),
-            ("--leftovers", self.leftovers.is_some()),
-            ("--on-parent-failure", self.on_parent_failure.is_some()),
-            ("--stop-grace", self.stop_grace.is_some()),
-            ("--interrupt-scope", self.interrupt_scope.is_some()),
-            ("--depth", self.depth.is_some()),
-            ("--group-cap", !self.group_cap.is_empty()),
-            ("--set", !self.set.is_empty()),
-            ("--delivery", self.delivery.is_some()),
-            ("--join", self.join.is_some()),
-        ]
-        .into_iter()
-        .find_map(|(flag, given)| given.then_some(flag))
+        self.given_where(|_| true).first().copied()
+    }
+
+    /// The flags that were given and ask for something else than what an open tree has.
+    fn without_effect_on(&self, tree: &Settings) -> Vec<&'static str> {
+        self.given_where(|differs| differs(&self.settings(), tree))
+    }
+
+    fn given_where(&self, wanted: impl Fn(fn(&Settings, &Settings) -> bool) -> bool) -> Vec<&'static str> {
+        type Differs = fn(&Settings, &Settings) -> bool;
+        let flags: [(&'static str, bool, Differs); 12] = [
+            ("--cap", self.cap.is_some(), |a, b| a.cap != b.cap),
+            ("--budget", self.budget.is_some(), |a, b| a.budget != b.budget),
+            ("--blocked-wait", self.blocked_wait.is_some(), |a, b| a.blocked_wait != b.blocked_wait),
+            ("--leftovers", self.leftovers.is_some(), |a, b| a.leftovers != b.leftovers),
+            ("--on-parent-failure", self.on_parent_failure.is_some(), |a, b| a.on_parent_failure != b.on_parent_failure),
+            ("--stop-grace", self.stop_grace.is_some(), |a, b| a.stop_grace_ms != b.stop_grace_ms),
+            ("--interrupt-scope", self.interrupt_scope.is_some(), |a, b| a.interrupt_scope != b.interrupt_scope),
+            ("--depth", self.depth.is_some(), |a, b| a.depth_max != b.depth_max),
+            ("--group-cap", !self.group_cap.is_empty(), |a, b| a.group_caps != b.group_caps),
+            ("--set", !self.set.is_empty(), |a, b| a.timing != b.timing),
+            ("--delivery", self.delivery.is_some(), |a, b| a.delivery != b.delivery),
+            ("--join", self.join.is_some(), |a, b| a.join != b.join),
+        ];
+        flags.into_iter().filter(|(_, given, differs)| *given && wanted(*differs)).map(|(flag, ..)| flag).collect()
+    }
+
+    /// Tells whoever asked an open tree for other settings that it keeps its own.
+    pub fn note_without_effect(&self, tree: &Settings) {
+        let flags = self.without_effect_on(tree);
+        if !flags.is_empty() {
+            note(&format!("roost: the tree of this key is open already and keeps its settings: without effect: {}", flags.join(" ")));
+            note("hint: `roost cap N` changes the cap; for the others close it first with `roost close`");
+        }
     }
 
     /// As the wire has them.

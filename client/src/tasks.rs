@@ -24,7 +24,7 @@ pub struct TaskArgs {
     #[arg(long, value_name = "K=V")]
     env: Vec<OsString>,
     /// Its wall time: 500ms, 30s, 5m, 2h
-    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     timeout: Option<u64>,
     /// The group whose cap it counts against as well
     #[arg(long, value_name = "NAME")]

@@ -10,7 +10,7 @@ use std::path::Path;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use roost::proto::bytes::Bytes;
 pub use roost::proto::duration::parse as duration;
-use roost::proto::limits::BUDGET_MAX;
+use roost::proto::limits::{BUDGET_MAX, DEPTH_MAX};
 use roost::proto::message::launch::{Allowance, Rest};
 
 use crate::failure::Failure;
@@ -18,7 +18,11 @@ use crate::failure::Failure;
 /// A cap: at least 1.
 pub fn cap(text: &str) -> Result<u32, String> {
     let number: u32 = text.parse().map_err(|_| format!("a cap is a whole number from 1 to {}", u32::MAX))?;
-    if number == 0 { Err("a cap of 0 would let nothing run; use `roost pause` to hold admissions".into()) } else { Ok(number) }
+    if number == 0 {
+        Err("a cap of 0 would let nothing run; the least is 1 (`roost pause` holds the admissions of an open tree)".into())
+    } else {
+        Ok(number)
+    }
 }
 
 /// A budget: at least 1.
@@ -33,6 +37,16 @@ pub fn allowance(text: &str) -> Result<Allowance, String> {
     }
     let number = text.parse().ok().filter(|number| *number <= BUDGET_MAX);
     number.map(Allowance::Exactly).ok_or(format!("write a whole number from 0 to {BUDGET_MAX}, or `rest` for all that is left"))
+}
+
+/// How deep a tree may be.
+pub fn depth(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|depth| (1..=DEPTH_MAX).contains(depth)).ok_or(format!("a depth is a whole number from 1 to {DEPTH_MAX}"))
+}
+
+/// How many there may be: a whole number, 0 included.
+pub fn count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "write a whole number".to_owned())
 }
 
 /// How many descendants: a number.

@@ -17,6 +17,13 @@ pub struct BadId {
     text: String,
 }
 
+/// A text was no token.
+///
+/// The text itself stays out of the error: it may be a real token with one letter too many.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a token has 32 hexadecimal digits, and this has not")]
+pub struct BadToken;
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident $letter:literal $what:literal)*) => {$(
         $(#[$doc])*
@@ -158,17 +165,15 @@ impl fmt::Debug for Token {
 }
 
 impl FromStr for Token {
-    type Err = BadId;
-    fn from_str(text: &str) -> Result<Self, BadId> {
-        // The text itself stays out of the error: it may be a real token with one letter too many.
-        let bad = || BadId { what: "token", letter: "32 hexadecimal digits, not", text: "(not shown)".into() };
+    type Err = BadToken;
+    fn from_str(text: &str) -> Result<Self, BadToken> {
         if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(bad());
+            return Err(BadToken);
         }
         let mut bytes = [0; 16];
         for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let pair = std::str::from_utf8(pair).map_err(|_| bad())?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| bad())?;
+            let pair = std::str::from_utf8(pair).map_err(|_| BadToken)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| BadToken)?;
         }
         Ok(Self(bytes))
     }

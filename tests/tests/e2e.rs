@@ -19,6 +19,8 @@ mod events;
 mod hostile;
 #[path = "e2e/many.rs"]
 mod many;
+#[path = "e2e/mistakes.rs"]
+mod mistakes;
 #[path = "e2e/output.rs"]
 mod output;
 #[path = "e2e/ownership.rs"]

@@ -34,18 +34,18 @@ enum DaemonVerb {
         /// Most live workers over all trees together [default: no such cap]
         #[arg(long, value_name = "N", value_parser = values::cap, allow_negative_numbers = true)]
         cap: Option<u32>,
-        /// Leave after so many seconds without a tree and a client; 0 = never [default: 600]
-        #[arg(long, value_name = "SECONDS")]
+        /// Leave after so long without a tree and a client; 0 = never [default: 10m]
+        #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
         idle_exit: Option<u64>,
         /// Most ended workers of closed trees whose results are kept [default: 200000]
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = values::count, allow_negative_numbers = true)]
         keep: Option<u64>,
         /// Where each worker gets a cgroup2 of its own: a directory; own = in the daemon's own; auto = the same, if that is
         /// marked as delegated to it; off = nowhere [default: auto]
         #[arg(long, value_name = "auto|own|off|DIR", value_parser = values::cgroup_parser())]
         cgroup: Option<OsString>,
         /// How long a closed tree's results are kept at most; 0 = no end by age, --keep alone decides [default: 30d]
-        #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+        #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
         retention: Option<u64>,
     },
     /// End it; queued and parked work goes on at the next start
@@ -55,7 +55,7 @@ enum DaemonVerb {
         #[arg(long)]
         now: bool,
         /// Call it off when live workers have not ended after this long
-        #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+        #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
         timeout: Option<u64>,
     },
     /// Start its broker anew with the installed program; workers do not notice
@@ -75,7 +75,7 @@ impl DaemonArgs {
                 let flag = |name: &str, value: Option<String>| value.map(|value| [name.into(), value.into()]);
                 let flags = [
                     flag("--cap", cap.map(|n| n.to_string())),
-                    flag("--idle-exit", idle_exit.map(|n| n.to_string())),
+                    flag("--idle-exit", idle_exit.map(|ms| ms.div_ceil(1_000).to_string())),
                     flag("--keep", keep.map(|n| n.to_string())),
                     flag("--retention", retention.map(|ms| format!("{ms}ms"))),
                 ];
@@ -144,7 +144,7 @@ fn stop(config: Config, request: &DaemonStop, out: &mut Out) -> Result<Exit, Fai
     if out.json {
         out.json(&serde_json::json!({"running": false, "stopped": stopped}))?;
     } else if stopped > 0 {
-        out.line(&format!("stopped, and {stopped} workers with it"))?;
+        out.line(&format!("stopped, and {stopped} {} with it", if stopped == 1 { "worker" } else { "workers" }))?;
     } else {
         out.line("stopped")?;
     }

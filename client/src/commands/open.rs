@@ -33,6 +33,9 @@ impl OpenArgs {
         let config = setup.config()?.without_identity();
         let paths = config.paths.clone();
         let opened = Connection::dial(config)?.open(self.settings.settings(), self.key, false)?;
+        if !opened.created {
+            self.settings.note_without_effect(&opened.settings);
+        }
         if out.json {
             out.json(&serde_json::json!({
                 "socket": paths.socket, "state_dir": paths.state_dir, "tree": opened.tree, "token": opened.token,

@@ -28,7 +28,7 @@ pub struct ResultArgs {
     #[arg(long)]
     wait: bool,
     /// Give up waiting after this long, with exit code 124
-    #[arg(long, value_name = "DURATION", value_parser = values::duration, requires = "wait")]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true, requires = "wait")]
     timeout: Option<u64>,
     /// Byte by byte; without it control characters are made visible
     #[arg(long, conflicts_with = "json")]
@@ -85,6 +85,9 @@ impl ResultArgs {
 
 fn active(name: String, state: WorkerState, timed_out: bool, out: &mut Out) -> Result<Exit, Failure> {
     note(&format!("roost: {} has not ended: {}", escape_line(&name), state_text(state)));
+    if !timed_out {
+        note("hint: --wait waits for its end");
+    }
     if out.json {
         out.json(&ResultReply::Active { name, state, timed_out })?;
     }

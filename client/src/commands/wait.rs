@@ -24,7 +24,7 @@ pub struct WaitArgs {
     #[arg(long)]
     any: bool,
     /// Give up after this long, with exit code 124
-    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     timeout: Option<u64>,
 }
 

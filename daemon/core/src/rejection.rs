@@ -5,6 +5,8 @@ use roost_proto::rpc::ErrorKind;
 
 use roost_proto::limits;
 
+use crate::event::Owner;
+
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
@@ -99,12 +101,14 @@ pub enum Rejection {
         directory: String,
     },
     /// Not enough left.
-    #[error("the launch needs {needed} budget slots and {remaining} are left")]
+    #[error("the launch needs {needed} budget slot{} and {remaining} {} left", plural(*needed), are(*remaining))]
     Budget {
         /// How many it needs.
         needed: u64,
         /// How many there are.
         remaining: u64,
+        /// Whose they are.
+        owner: Owner,
     },
     /// Too deep.
     #[error("the tree may be {depth_max} deep, and this worker would be deeper")]
@@ -180,7 +184,7 @@ pub enum Rejection {
     #[error("every slot is held by a worker that waits, and nothing else can move")]
     Deadlock,
     /// Still work.
-    #[error("{active} workers of the tree are active")]
+    #[error("{active} worker{} of the tree {} active", plural(u64::from(*active)), are(u64::from(*active)))]
     Active {
         /// How many.
         active: u32,
@@ -189,7 +193,7 @@ pub enum Rejection {
     #[error("the daemon is about to stop and takes no new work")]
     Draining,
     /// A drain ran out of time.
-    #[error("{live} workers are still running: {}", shown(names))]
+    #[error("{live} worker{} {} still running: {}", plural(u64::from(*live)), are(u64::from(*live)), shown(names))]
     StillRunning {
         /// How many.
         live: u32,
@@ -203,6 +207,8 @@ pub enum Rejection {
         what: &'static str,
         /// How many.
         limit: usize,
+        /// What to do next.
+        next: &'static str,
     },
 }
 
@@ -256,14 +262,22 @@ impl Rejection {
             Self::NotRoot { .. } => "ask your lead to do it",
             Self::NotWorker { .. } => "run it inside of a command that Roost has started",
             Self::UnknownWorker { .. } => "`roost status` shows the names; only direct children can be addressed",
-            Self::BadName { .. } => "use 1 to 128 bytes without control characters and `/`",
+            Self::BadName { .. } => {
+                "a name has 1 to 128 bytes, no `/` and no control characters, is not `.` or `..`, and begins with neither a dash nor a space"
+            }
             Self::NameTaken { .. } => "choose another one, or leave it out and one is made up",
             Self::BadValue { .. } => return None,
+            Self::TaskCount { tasks: 0 } => "put a task into it: {\"argv\": [\"true\"]}",
             Self::TaskCount { .. } => "split it into several launches",
             Self::BadCwd { .. } => "create it, or name another one",
             Self::SilentCwd { .. } => "look at its file system, or launch from elsewhere",
             Self::NoSpace { .. } => "free some space there and try again; what runs goes on",
-            Self::Budget { .. } => "trying again is useless, budget never comes back; open the tree with a larger --budget",
+            Self::Budget { owner: Owner::Root, .. } => {
+                "trying again is useless, budget never comes back; open the tree with a larger --budget"
+            }
+            Self::Budget { owner: Owner::Worker(_), .. } => {
+                "trying again is useless, budget never comes back; your lead can launch you with more (`--descendants N`)"
+            }
             Self::Depth { .. } => "trying again is useless; open the tree with a larger --depth",
             Self::RequestIdReused { .. } => "use a new request id for new work",
             Self::Stopping => "end your work",
@@ -283,9 +297,17 @@ impl Rejection {
             Self::Active { .. } => "wait for them, or use `roost close --now` to stop them",
             Self::Draining => "start the daemon again when it has gone",
             Self::StillRunning { .. } => "wait for them, or use `roost daemon stop --now` to stop them",
-            Self::Limit { .. } => "wait until some of them have ended",
+            Self::Limit { next, .. } => next,
         })
     }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn are(count: u64) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }
 
 fn shown(names: &[String]) -> String {

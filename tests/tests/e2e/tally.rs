@@ -203,3 +203,18 @@ fn follow(home: &Home) -> (u64, u64) {
     }
     (blocked, live)
 }
+
+#[test]
+fn a_directory_that_has_gone_counts_nothing_and_one_that_came_is_told() {
+    let home = Home::new();
+    let tally = home.example("tally");
+    let child = |directory: &str, descendants: &str| {
+        let run = home.roost(["run", "--descendants", descendants, "--"]).arg(&tally).args(["--child", "--"]);
+        run.arg(home.file(directory)).run()
+    };
+    let gone = child("gone", "0").ok();
+    assert_eq!((&gone.json()["files"], &gone.json()["largest"]), (&json!(0), &json!(null)));
+    fs::create_dir_all(home.file("top/new")).unwrap();
+    let said = child("top", "0").expect(1).err();
+    assert!(said.contains("1 directories below it") && said.contains("start tally again"), "{said}");
+}

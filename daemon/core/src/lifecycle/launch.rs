@@ -57,10 +57,10 @@ fn check(state: &State, tree: TreeId, owner: Owner, launch: &Launch) -> Result<J
     }
     let named = names_of(record, &launch.tasks)?;
     let remaining = lead.ledger.remaining();
-    let allowances = allowances(&launch.tasks, remaining)?;
+    let allowances = allowances(&launch.tasks, owner, remaining)?;
     let needed = Ledger::cost(allowances.iter().copied()).unwrap_or(u64::MAX);
     if needed > remaining {
-        return Err(Rejection::Budget { needed, remaining });
+        return Err(Rejection::Budget { needed, remaining, owner });
     }
     let mut tasks = Vec::with_capacity(launch.tasks.len());
     for (((index, task), name), allowance) in (1..).zip(&launch.tasks).zip(named).zip(allowances) {
@@ -87,14 +87,14 @@ fn check(state: &State, tree: TreeId, owner: Owner, launch: &Launch) -> Result<J
     })
 }
 
-fn allowances(tasks: &[Task], remaining: u64) -> Result<Vec<u64>, Rejection> {
+fn allowances(tasks: &[Task], owner: Owner, remaining: u64) -> Result<Vec<u64>, Rejection> {
     let one = |task: &Task| match task.allowance {
         Allowance::Exactly(allowance) if allowance > BUDGET_MAX => {
             let range = format!("at most {BUDGET_MAX}");
             Err(Rejection::BadValue { what: "max_subagents_allowed", range, value: allowance.to_string() })
         }
         Allowance::Exactly(allowance) => Ok(allowance),
-        Allowance::Rest if tasks.len() == 1 => remaining.checked_sub(1).ok_or(Rejection::Budget { needed: 1, remaining }),
+        Allowance::Rest if tasks.len() == 1 => remaining.checked_sub(1).ok_or(Rejection::Budget { needed: 1, remaining, owner }),
         Allowance::Rest => {
             let range = "a number in a launch of several tasks".to_owned();
             Err(Rejection::BadValue { what: "max_subagents_allowed", range, value: "rest".into() })
@@ -131,11 +131,19 @@ fn names_of(tree: &Tree, tasks: &[Task]) -> Result<Vec<String>, Rejection> {
     Ok(tasks.iter().map(|task| task.name.clone().unwrap_or_else(|| made_up(task))).collect())
 }
 
-/// A group without a cap of its own limits nothing, so its name is no more than a remark.
+/// In a tree that caps no group its name is no more than a remark; in one that does, an unknown one is a slip of the pen that would
+/// let its worker run uncapped.
 fn group_of(tree: &Tree, task: &Task) -> Result<Option<u16>, Rejection> {
     let Some(group) = &task.group else { return Ok(None) };
     crate::lifecycle::bounds::label("the name of a group", group)?;
-    Ok(tree.settings.group_caps.iter().position(|(name, _)| name == group).and_then(|index| u16::try_from(index).ok()))
+    let caps = &tree.settings.group_caps;
+    let index = caps.iter().position(|(name, _)| name == group).and_then(|index| u16::try_from(index).ok());
+    if index.is_none() && !caps.is_empty() {
+        let names: Vec<_> = caps.iter().map(|(name, _)| format!("`{}`", name.escape_debug())).collect();
+        let range = format!("one of {}, which the tree caps", names.join(", "));
+        return Err(Rejection::BadValue { what: "the group", range, value: format!("`{}`", group.escape_debug()) });
+    }
+    Ok(index)
 }
 
 /// Where the tasks of a job went when it was accepted.

@@ -6,7 +6,7 @@ use roost_proto::limits;
 use crate::command::{CallId, Caller, Open};
 use crate::effect::{Effect, Reply};
 use crate::event::{Event, Settings, Timing, TreeOpened};
-use crate::lifecycle::bounds::{label, range};
+use crate::lifecycle::bounds::{label, range, time};
 use crate::lifecycle::{authority, close_out};
 use crate::rejection::Rejection;
 use crate::schedule::Rules;
@@ -30,11 +30,15 @@ pub fn open(step: &mut Step<'_>, call: CallId, open: Open) -> Result<(), Rejecti
         return Ok(());
     }
     if step.state.open.len() >= limits::TREES_OPEN_MAX {
-        return Err(Rejection::Limit { what: "open trees", limit: limits::TREES_OPEN_MAX });
+        return Err(Rejection::Limit {
+            what: "open trees",
+            limit: limits::TREES_OPEN_MAX,
+            next: "close some with `roost close --tree ID`; `roost status` outside of a tree lists them",
+        });
     }
     if step.state.trees.contains_key(&open.tree) {
         // Two random ids of 64 bits were the same; the client may simply ask again.
-        return Err(Rejection::Limit { what: "tree ids", limit: 1 });
+        return Err(Rejection::Limit { what: "trees of one id", limit: 1, next: "open it again" });
     }
     let Open { tree, token, request_id, key, ephemeral, settings } = open;
     step.record(Event::TreeOpened(Box::new(TreeOpened { tree, token, request_id, key, ephemeral, settings })));
@@ -134,10 +138,10 @@ fn check(settings: &Settings) -> Result<(), Rejection> {
     range("the cap", settings.cap, 1, limits::CAP_MAX)?;
     range("the budget", settings.budget, 0, limits::BUDGET_MAX)?;
     range("the depth", settings.depth_max, 1, limits::DEPTH_MAX)?;
-    range("the stop grace in milliseconds", settings.stop_grace_ms, 0, limits::STOP_GRACE_MS_MAX)?;
+    time("stop_grace", settings.stop_grace_ms, limits::STOP_GRACE_MS_MAX)?;
     check_timing(&settings.timing)?;
     if settings.group_caps.len() > limits::GROUPS_MAX {
-        return Err(Rejection::Limit { what: "groups with a cap", limit: limits::GROUPS_MAX });
+        return Err(Rejection::Limit { what: "groups with a cap", limit: limits::GROUPS_MAX, next: "leave some out" });
     }
     for (group, cap) in &settings.group_caps {
         label("the name of a group", group)?;
@@ -164,20 +168,20 @@ fn check_timing(timing: &Timing) -> Result<(), Rejection> {
         join_straggler_ms,
     } = *timing;
     for (what, value) in [
-        ("settle_to_exit in milliseconds", settle_to_exit_ms),
-        ("leftovers_grace in milliseconds", leftovers_grace_ms),
-        ("start_retry in milliseconds", start_retry_ms),
-        ("early_wake_dwell in milliseconds", early_wake_dwell_ms),
-        ("park_deadline in milliseconds", park_deadline_ms),
-        ("park_again in milliseconds", park_again_ms),
-        ("startup in milliseconds", startup_ms),
-        ("idle in milliseconds", idle_ms),
-        ("hold in milliseconds", hold_ms),
-        ("join_window in milliseconds", join_window_ms),
-        ("join_hold in milliseconds", join_hold_ms),
-        ("join_straggler in milliseconds", join_straggler_ms),
+        ("settle_to_exit", settle_to_exit_ms),
+        ("leftovers_grace", leftovers_grace_ms),
+        ("start_retry", start_retry_ms),
+        ("early_wake_dwell", early_wake_dwell_ms),
+        ("park_deadline", park_deadline_ms),
+        ("park_again", park_again_ms),
+        ("startup", startup_ms),
+        ("idle", idle_ms),
+        ("hold", hold_ms),
+        ("join_window", join_window_ms),
+        ("join_hold", join_hold_ms),
+        ("join_straggler", join_straggler_ms),
     ] {
-        range(what, value, 0, limits::TIMING_MS_MAX)?;
+        time(what, value, limits::TIMING_MS_MAX)?;
     }
     range("start_retries", start_retries, 0, limits::START_RETRIES_MAX)?;
     range("wake_bypass", wake_bypass, 1, limits::WAKE_BYPASS_MAX)

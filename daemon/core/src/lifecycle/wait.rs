@@ -215,7 +215,11 @@ fn deadline(step: &Step<'_>, owner: Owner, request_id: Option<&str>, timeout_ms:
 
 fn room(calls: &Calls, tree: TreeId, owner: Owner) -> Result<(), Rejection> {
     if calls.count((tree, owner)) >= WAITS_PER_CALLER_MAX {
-        return Err(Rejection::Limit { what: "calls of one caller that wait", limit: WAITS_PER_CALLER_MAX });
+        return Err(Rejection::Limit {
+            what: "calls of one caller that wait",
+            limit: WAITS_PER_CALLER_MAX,
+            next: "let one of them return first; a `wait` takes several names",
+        });
     }
     Ok(())
 }

@@ -149,7 +149,7 @@ fn may_have(state: &State, child: &Worker, allowance: u64) -> Result<(), Rejecti
     };
     let launcher = state.lead(child.tree, child.launcher).ok_or(Rejection::UnknownIdentity)?;
     let remaining = launcher.ledger.remaining();
-    if needed > remaining { Err(Rejection::Budget { needed, remaining }) } else { Ok(()) }
+    if needed > remaining { Err(Rejection::Budget { needed, remaining, owner: child.launcher }) } else { Ok(()) }
 }
 
 /// Whether a lead that is a worker reads what it is told.

@@ -282,7 +282,7 @@ pub(super) fn raw(message: &impl Serialize) -> Box<RawValue> {
 #[cfg(test)]
 mod tests {
     use roost_core::effect::{Owed, OwedKind};
-    use roost_core::event::{self, Sent};
+    use roost_core::event::{self, Owner, Sent};
     use roost_core::state::speech::Next;
     use roost_core::usage_view::UsageView;
     use roost_proto::id::{JobId, MessageId, Token, TreeId};
@@ -590,7 +590,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_and_what_to_do() {
-        let error = refusal(&Rejection::Budget { needed: 3, remaining: 2 });
+        let error = refusal(&Rejection::Budget { needed: 3, remaining: 2, owner: Owner::Root });
         assert_eq!((error.data.kind, error.code), (ErrorKind::Budget, -32_000));
         assert!(error.message.contains('3') && error.data.hint.is_some());
     }
