@@ -79,6 +79,7 @@ enum Verb {
     Resume(commands::pause::ResumeArgs),
     Close(commands::close::CloseArgs),
     Daemon(commands::daemon::DaemonArgs),
+    Service(commands::service::ServiceArgs),
     Completions(commands::completions::CompletionsArgs),
 }
 
@@ -135,6 +136,7 @@ impl Cli {
             Verb::Resume(args) => args.run(&setup, out),
             Verb::Close(args) => args.run(&setup, out),
             Verb::Daemon(args) => args.run(&setup, out),
+            Verb::Service(args) => args.run(&setup, out),
             Verb::Completions(args) => args.run(out),
         }
     }

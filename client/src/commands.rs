@@ -14,6 +14,7 @@ pub mod park;
 pub mod pause;
 pub mod result;
 pub mod run;
+pub mod service;
 pub mod spawn;
 pub mod status;
 pub mod stop;

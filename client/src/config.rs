@@ -4,7 +4,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -36,6 +36,10 @@ pub struct Config {
     pub identity: Option<Identity>,
     /// What to do when nobody listens.
     pub start: Start,
+    /// Where units of the user's systemd are written.
+    pub unit_directory: Option<PathBuf>,
+    /// Whether a unit of systemd listens for this daemon, once it is asked to.
+    pub by_unit: bool,
     /// Program and version, for the daemon's log.
     pub client: String,
     /// The program to start as the daemon; `None` for `roostd` beside our own program, else on `PATH`.
@@ -86,10 +90,14 @@ impl Config {
         } else {
             Start::OnDemand
         };
+        let unit_directory = unit_directory(&surroundings);
+        let by_unit = paths.is_default && has_unit(&surroundings, unit_directory.as_deref());
         Ok(Self {
             paths,
             identity,
             start,
+            unit_directory,
+            by_unit,
             client: concat!("roost ", env!("CARGO_PKG_VERSION")).into(),
             daemon: None,
             daemon_flags: Vec::new(),
@@ -101,6 +109,21 @@ impl Config {
     pub fn without_identity(self) -> Self {
         Self { identity: None, ..self }
     }
+}
+
+/// Where packages put units for the managers of all users.
+const UNIT_DIRECTORIES: [&str; 3] = ["/etc/systemd/user", "/usr/local/lib/systemd/user", "/usr/lib/systemd/user"];
+
+fn unit_directory(surroundings: &Surroundings) -> Option<PathBuf> {
+    let config = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = config.or_else(|| Some(Path::new(surroundings.home.as_ref()?).join(".config")));
+    config.map(|config| config.join("systemd/user"))
+}
+
+/// Whether the user has a manager of units that knows our socket.
+fn has_unit(surroundings: &Surroundings, own: Option<&Path>) -> bool {
+    let runs = surroundings.xdg_runtime_dir.as_ref().is_some_and(|directory| Path::new(directory).join("systemd/private").exists());
+    runs && own.into_iter().chain(UNIT_DIRECTORIES.map(Path::new)).any(|directory| directory.join("roostd.socket").exists())
 }
 
 /// The usual words for no.

@@ -56,6 +56,14 @@ pub enum Error {
         /// Its log.
         log: PathBuf,
     },
+    /// Systemd, which starts the daemon here, does not.
+    #[error("systemd does not start {unit}: {message}")]
+    Unit {
+        /// Which unit.
+        unit: &'static str,
+        /// What it said.
+        message: String,
+    },
     /// Another daemon has the state directory, and it does not listen where we looked.
     #[error("another daemon{} holds {}, and it does not listen on {}", pid_text(*pid), state_dir.display(), socket.display())]
     LockHeld {
@@ -146,6 +154,7 @@ impl Error {
             Self::NoDaemon { .. } => "no_daemon".into(),
             Self::DaemonMissing { .. } => "daemon_missing".into(),
             Self::DaemonStart { .. } => "daemon_start".into(),
+            Self::Unit { .. } => "unit".into(),
             Self::LockHeld { .. } => "lock_held".into(),
             Self::Unanswered { .. } => "unanswered".into(),
             Self::Lost { .. } => "lost".into(),
@@ -167,6 +176,9 @@ impl Error {
             Self::NoDaemon { .. } => Some("`roost daemon start` starts one".into()),
             Self::DaemonMissing { .. } => Some("install roostd beside roost".into()),
             Self::DaemonStart { log, .. } => Some(format!("its log is {}", log.display())),
+            Self::Unit { .. } => {
+                Some("`journalctl --user -u roostd` says why; then `systemctl --user reset-failed roostd.service roostd.socket`".into())
+            }
             Self::LockHeld { .. } => Some(
                 "was XDG_RUNTIME_DIR (or ROOST_SOCKET) another one when it was started? Set it to the same, or stop that daemon".into(),
             ),

@@ -22,6 +22,14 @@ pub enum Failure {
         /// What to do instead.
         hint: Option<String>,
     },
+    /// The user's systemd, or what runs under it, does not allow it.
+    #[error("{message}")]
+    Service {
+        /// What is wrong.
+        message: String,
+        /// What to do next.
+        hint: &'static str,
+    },
     /// Something that was to be read cannot be.
     #[error("cannot read {what}: {source}")]
     Input {
@@ -41,6 +49,11 @@ impl Failure {
         Self::Usage { kind: "usage", message: message.into(), hint: hint.map(Into::into) }
     }
 
+    /// Something about the units of systemd.
+    pub fn service(message: impl Into<String>, hint: &'static str) -> Self {
+        Self::Service { message: message.into(), hint }
+    }
+
     /// The command needs a tree and there is none.
     pub fn no_tree() -> Self {
         Self::Usage {
@@ -55,6 +68,7 @@ impl Failure {
         match self {
             Self::Client(error) => error.kind(),
             Self::Usage { kind, .. } => (*kind).into(),
+            Self::Service { .. } => "service".into(),
             Self::Input { .. } => "input".into(),
             Self::Output(_) => "output".into(),
         }
@@ -65,6 +79,7 @@ impl Failure {
         match self {
             Self::Client(error) => error.hint(),
             Self::Usage { hint, .. } => hint.clone(),
+            Self::Service { hint, .. } => Some((*hint).into()),
             Self::Input { .. } | Self::Output(_) => None,
         }
     }
@@ -74,7 +89,7 @@ impl Failure {
         match self {
             Self::Client(error) => of_client(error),
             Self::Usage { .. } => Exit::Usage,
-            Self::Input { .. } => Exit::NotCompleted,
+            Self::Input { .. } | Self::Service { .. } => Exit::NotCompleted,
             // Whoever read it has seen enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::Output(_) => Exit::NotCompleted,
@@ -87,6 +102,7 @@ fn of_client(error: &Error) -> Exit {
         Error::NoDaemon { .. }
         | Error::DaemonMissing { .. }
         | Error::DaemonStart { .. }
+        | Error::Unit { .. }
         | Error::LockHeld { .. }
         | Error::Unanswered { .. }
         | Error::Lost { .. }

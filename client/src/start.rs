@@ -62,6 +62,10 @@ fn dial(config: &Config) -> Result<Option<Link>, Error> {
 fn start(config: &Config) -> Result<Link, Error> {
     // Dropping the file releases the lock; the next in line finds a daemon that listens.
     let _lock = start_lock(&config.paths)?;
+    if config.by_unit && config.daemon_flags.is_empty() {
+        unit_listens()?;
+        return dial(config)?.ok_or(Error::NoDaemon { socket: config.paths.socket.clone() });
+    }
     let program = program(config)?;
     let since = Instant::now();
     loop {
@@ -80,6 +84,18 @@ fn start(config: &Config) -> Result<Link, Error> {
             Started::LockHeld => std::thread::sleep(Duration::from_millis(200)),
         }
     }
+}
+
+/// Has systemd listen, which then starts the daemon. Where it does not want to nobody else starts one: it may have given it up.
+fn unit_listens() -> Result<(), Error> {
+    let unit = "roostd.socket";
+    let started = Command::new("systemctl").args(["--user", "start", unit]).stdin(Stdio::null()).output();
+    let output = started.map_err(Error::io("cannot start systemctl"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::Unit { unit, message: said.lines().next().unwrap_or("it did not say why").to_owned() })
 }
 
 fn start_lock(paths: &Paths) -> Result<File, Error> {

@@ -32,7 +32,7 @@ pub struct Paths {
     pub socket: PathBuf,
     /// The state directory: journal, output files, lock.
     pub state_dir: PathBuf,
-    /// Whether neither path was asked for: the user's one daemon.
+    /// Whether these are the usual places: the user's one daemon.
     pub is_default: bool,
 }
 
@@ -68,7 +68,6 @@ impl Surroundings {
     pub fn paths(&self) -> Result<Paths, PathError> {
         let asked_socket = absolute("ROOST_SOCKET", &self.socket)?;
         let asked_state = absolute("ROOST_STATE_DIR", &self.state_dir)?;
-        let is_default = asked_socket.is_none() && asked_state.is_none();
         let default_socket = self.default_socket()?;
         let state_dir = match (&asked_state, &asked_socket) {
             (Some(state_dir), _) => state_dir.clone(),
@@ -84,6 +83,8 @@ impl Surroundings {
         if bytes > SOCKET_PATH_BYTES_MAX {
             return Err(PathError::SocketTooLong { path: socket, bytes });
         }
+        // Whoever asks for the usual places by name means the same daemon.
+        let is_default = socket == self.default_socket()? && self.default_state_dir().is_ok_and(|usual| usual == state_dir);
         Ok(Paths { socket, state_dir, is_default })
     }
 

@@ -76,6 +76,8 @@ pub fn config(socket: &Path) -> roost::Config {
         paths: surroundings.paths().unwrap(),
         identity: None,
         start: Start::Never,
+        unit_directory: None,
+        by_unit: false,
         client: "test".into(),
         daemon: None,
         daemon_flags: Vec::new(),

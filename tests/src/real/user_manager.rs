@@ -65,6 +65,8 @@ impl<'a> UserManager<'a> {
             format!("{TEST_UNIT}ExecStart=/bin/sh {}\nStandardOutput=append:{said}\nStandardError=append:{said}\n", script.display());
         self.unit("test.service", &unit);
         let outside = self.home.sh(OUTSIDE).arg("sh").arg(self.cgroup.path()).arg(self.systemd).arg(self.home.file("manager.log"));
+        // What a manager has in its environment its units have, too.
+        let outside = outside.without("ROOST_STATE_DIR");
         outside.env("XDG_RUNTIME_DIR", "/run/user/0").env("XDG_CONFIG_HOME", self.home.file("home/.config")).run()
     }
 

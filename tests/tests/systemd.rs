@@ -1,0 +1,194 @@
+//! The units under a real `systemd --user`: started by the socket, restarted under load, stopped in order, given up when nothing helps.
+//!
+//! Each test is a shell script that the manager runs; what it prints is looked at here.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use roost_tests::real::{Home, UserManager};
+
+/// Before each script.
+const BEFORE: &str = r#"set -eu
+show() { systemctl --user show --value --property "$1" "${2:-roostd.service}"; }
+pid() { roost daemon status --json | sed -n "s/.*\"$1_pid\":\([0-9]*\).*/\1/p"; }
+"#;
+
+/// Runs a script and returns the lines that it printed; `None` where there can be no manager.
+#[track_caller]
+fn lines(home: &Home, script: &str) -> Option<Vec<String>> {
+    let manager = UserManager::new(home)?;
+    let done = manager.run(&format!("{BEFORE}{script}"));
+    let said = home.read("said");
+    assert_eq!(done.code(), 0, "{done}\n{said}");
+    Some(said.lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn the_socket_starts_the_daemon_which_leaves_and_comes_again() {
+    let home = Home::new();
+    let script = r#"
+        roost service status >"$F/before" 2>&1 && exit 9 || test $? = 1
+        roost service install
+        show ActiveState roostd.socket; show ActiveState
+        roost run -- echo through the socket
+        show ActiveState; test "$(show MainPID)" = "$(pid supervisor)"
+        show StatusText
+        roost service status --json
+        roost daemon stop; show ActiveState; show ActiveState roostd.socket
+        roost run -- echo again
+        roost service uninstall
+        show ActiveState roostd.socket; ls "$XDG_CONFIG_HOME/systemd/user"
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    assert!(home.read("before").contains("not installed"), "{}", home.read("before"));
+    assert!(said[0].starts_with("installed in "), "{said:?}");
+    assert_eq!(said[1..5], ["active", "inactive", "through the socket", "active"], "{said:?}");
+    assert!(said[5].contains("trees"), "{said:?}");
+    assert!(said[6].contains(r#""installed":true"#) && said[6].contains(r#""service":"active""#), "{said:?}");
+    assert_eq!(said[7..11], ["stopped", "inactive", "active", "again"], "{said:?}");
+    assert!(said[11].starts_with("removed from "), "{said:?}");
+    assert_eq!(said[12..], ["inactive", "test.service"], "{said:?}");
+}
+
+#[test]
+fn a_broker_or_supervisor_that_is_killed_under_load_loses_nothing() {
+    let home = Home::new();
+    // Twenty workers at cap 4, each held by a gate; deaths in between.
+    let script = r#"
+        roost service install >/dev/null
+        eval "$(roost open --cap 4)"
+        mkfifo "$F/up" "$F/gate"
+        for n in 1 2 3 4 5 6 7 8 9 10; do
+            roost spawn --name w$n -- sh -c 'echo up >"$F/up"; read go <"$F/gate"; echo '$n >/dev/null
+        done
+        exec 8<>"$F/up" 9<>"$F/gate"
+        for n in 1 2 3 4; do read line <&8; done
+        old=$(pid broker); kill -9 "$old"; test "$(pid broker)" != "$old"
+        for n in 1 2 3 4; do echo go >&9; read line <&8; done
+        systemctl --user reload roostd.service
+        for n in 1 2; do echo go >&9; read line <&8; done
+        for n in 1 2 3 4; do echo go >&9; done
+        roost wait; show NRestarts
+        for n in 1 5 10; do roost result w$n; done
+        roost spawn --name lost -- sh -c 'echo up >"$F/up"; exec sleep 1000' >/dev/null
+        read line <&8
+        kill -9 "$(show MainPID)"
+        roost status >/dev/null; show NRestarts
+        roost stop lost >/dev/null; roost wait lost || true
+        roost close
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    let ended: Vec<String> = (1..=10).map(|n| format!("w{n} completed")).collect();
+    assert!(ended.iter().all(|line| said[..10].contains(line)), "{said:?}");
+    assert_eq!(said[10..14], ["0", "1", "5", "10"], "{said:?}");
+    assert_eq!(said[14], "1", "{said:?}");
+    assert!(said[15].starts_with("lost "), "{said:?}");
+    assert_eq!(said[16], "closed", "{said:?}");
+}
+
+#[test]
+fn a_stop_ends_fifty_workers_in_order_and_leaves_no_process() {
+    let home = Home::new();
+    let script = r#"
+        roost service install >/dev/null
+        eval "$(roost open --cap 50 --budget 60)"
+        mkfifo "$F/up"; exec 8<>"$F/up"
+        tasks='{"argv":["sh","-c","trap \"echo term >>$F/terms; exit 0\" TERM; echo up >$F/up; while :; do read x <$F/never; done"]}'
+        mkfifo "$F/never"; exec 7<>"$F/never"
+        for n in 1 2 3; do
+            list=$tasks; i=1; while [ $i -lt 17 ]; do list="$list,$tasks"; i=$((i + 1)); done
+            [ $n = 3 ] && list=$(echo "$list" | sed "s/^{[^}]*},//")
+            echo "[$list]" | roost spawn --tasks - >/dev/null
+        done
+        n=0; while [ $n -lt 50 ]; do read line <&8; n=$((n + 1)); done
+        cgroup=/sys/fs/cgroup$(show ControlGroup)
+        find "$cgroup" -mindepth 1 -type d | wc -l
+        systemctl --user --quiet stop roostd.service
+        show ActiveState; show Result
+        find "$cgroup" -mindepth 1 -type d 2>/dev/null | wc -l
+        wc -l <"$F/terms"
+        roost status --json | grep -o '"live":[0-9]*' | head -1
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    assert_eq!(said, ["50", "inactive", "success", "0", "50", r#""live":0"#]);
+}
+
+#[test]
+fn a_daemon_that_cannot_live_is_given_up_and_says_how_to_go_on() {
+    let home = Home::new();
+    // Every supervisor dies at once, until the limit; then a state directory that refuses, which is not tried again at all.
+    let script = r#"
+        roost service install >/dev/null
+        roost status >/dev/null
+        for n in 1 2 3 4 5; do kill -9 "$(show MainPID)"; roost status >/dev/null 2>&1 || break; done
+        show ActiveState; show Result
+        roost service status 2>"$F/said-failed" >/dev/null || echo "status says $?"
+        roost status >"$F/no-way-round" 2>&1 || echo "no way round: $?"
+        systemctl --user reset-failed roostd.service roostd.socket
+        systemctl --user start roostd.socket
+        roost run -- echo alive again
+        roost daemon stop >/dev/null
+        printf garbage >"$HOME/.local/state/roost/roost.db"; rm -f "$HOME/.local/state/roost/roost.db-wal"
+        roost --no-start status >/dev/null 2>&1 || echo "refused $?"
+        show NRestarts; show ExecMainStatus
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    assert_eq!(said[..2], ["failed", "signal"], "{said:?}");
+    assert_eq!(said[2], "status says 1", "{said:?}");
+    assert!(home.read("said-failed").contains("reset-failed"), "{}", home.read("said-failed"));
+    assert!(said[3] == "no way round: 4" && home.read("no-way-round").contains("reset-failed"), "{said:?}");
+    assert_eq!(said[4..], ["alive again", "refused 4", "0", "78"], "{said:?}");
+}
+
+#[test]
+fn an_upgrade_in_place_is_a_reload_and_no_worker_notices() {
+    let home = Home::new();
+    let bin = home.file("bin");
+    fs::create_dir(&bin).unwrap();
+    for program in ["roost", "roostd"] {
+        fs::copy(home.program(program), bin.join(program)).unwrap();
+    }
+    let script = r#"
+        export PATH="$F/bin:$PATH"
+        roost service install >/dev/null
+        eval "$(roost open)"
+        mkfifo "$F/gate"
+        roost spawn --name w -- sh -c 'read go <"$F/gate"; echo $$' >/dev/null
+        old=$(pid broker); supervisor=$(pid supervisor)
+        cp "$F/bin/roostd" "$F/bin/new"; mv "$F/bin/new" "$F/bin/roostd"
+        systemctl --user reload roostd.service
+        new=$(pid broker)
+        test "$new" != "$old"; test "$(pid supervisor)" = "$supervisor"
+        test "/proc/$new/exe" -ef "$F/bin/roostd" && echo the new program
+        echo go >"$F/gate"; roost wait
+        roost close
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    assert_eq!(said, ["the new program", "w completed", "closed"]);
+}
+
+#[test]
+fn a_daemon_by_hand_is_in_the_way_of_the_units_and_says_so() {
+    let home = Home::new();
+    let script = r#"
+        roost daemon start >/dev/null
+        roost service install 2>&1 || echo "code $?"
+        roost daemon stop >/dev/null
+        roost service uninstall 2>&1 || echo "code $?"
+        roost service install >/dev/null; systemctl --user --quiet stop roostd.socket
+        # The unit is there: it is what starts on demand.
+        roost run -- echo on demand; test "$(show MainPID)" = "$(pid supervisor)"
+        eval "$(roost open)"; roost spawn -- sleep 1000 >/dev/null
+        roost service uninstall 2>&1 || echo "code $?"
+        roost service uninstall --now >/dev/null; ls "$XDG_CONFIG_HOME/systemd/user"
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    assert!(said[0].contains("systemd did not start is running") && said[1].contains("roost daemon stop"), "{said:?}");
+    assert_eq!(said[2], "code 1");
+    assert!(said[3].contains("no units of Roost") && said[4].contains("roost service install"), "{said:?}");
+    assert_eq!(said[5..7], ["code 1", "on demand"], "{said:?}");
+    assert!(said[7].contains("1 worker is running") && said[8].contains("--now"), "{said:?}");
+    assert_eq!(said[9..], ["code 1", "test.service"], "{said:?}");
+}
