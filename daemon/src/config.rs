@@ -223,7 +223,7 @@ mod tests {
                 detached: false,
             };
             let again = Cli::try_parse_from(std::iter::once("roostd".into()).chain(daemon.arguments())).unwrap().daemon;
-            assert_eq!((again.idle_exit, again.cap, again.keep, &again.cgroup), (7, cap, 9, &daemon.cgroup));
+            assert_eq!((again.idle_exit, again.cap, again.keep, again.retention, &again.cgroup), (7, cap, 9, 8, &daemon.cgroup));
             let words = std::iter::once("roostd".into()).chain(BrokerFlags::arguments(&paths, &daemon));
             let Some(Role::Broker(flags)) = Cli::try_parse_from(words).unwrap().role else { panic!("no broker") };
             assert_eq!((flags.paths(), flags.idle_exit, flags.cap, flags.keep, flags.retention), (paths.clone(), 7, cap, 9, 8));

@@ -103,25 +103,19 @@ pub enum Payload {
     None,
     /// Of a launch, by task index.
     Launch(Vec<TaskPayload>),
-    /// Of a park: the saved context.
-    Context(Vec<u8>),
     /// Of a hello: the connection is to read only.
     Observes,
-    /// Of a turn or a message: what it says, and the context saved with it.
+    /// Of a turn, a park or a message: what it says, and the context saved with it.
     Said {
         /// The text.
         text: Option<String>,
         /// The context.
-        context: Kept,
+        context: Option<Kept>,
     },
-    /// Of a park: the file that the worker keeps its context in, as it named it.
-    ContextFile(PathBuf),
 }
 
 /// What is kept of a saved context.
 pub enum Kept {
-    /// There is none.
-    Nothing,
     /// What the journal keeps: its bytes, or where its file really is.
     Bytes(Vec<u8>),
     /// A file of the worker's, as it named it; it was not looked at yet.

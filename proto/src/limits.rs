@@ -214,8 +214,13 @@ pub const INBOX_ITEMS_MAX: usize = 1_000;
 pub const ACK_ITEMS_MAX: usize = 10_000;
 /// Most events of one answer.
 pub const EVENTS_PAGE_MAX: u32 = 1_000;
-/// About how many bytes of text one notification carries; more goes in several.
+/// Most bytes of items, as they are written, of one notification or one look at what is owed; more goes in several. A task or a message
+/// that is larger goes alone.
 pub const DELIVERY_BYTES_MAX: usize = 4 << 20;
+/// Most bytes of events, as they are written, of one answer or notification.
+pub const EVENTS_BYTES_MAX: usize = 4 << 20;
+/// The most bytes of what a worker says of why its turn failed, as they are written; more is cut.
+pub const REASON_BYTES_MAX: usize = 4 << 10;
 
 // Transcripts.
 

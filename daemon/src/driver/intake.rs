@@ -94,9 +94,7 @@ impl Driver {
         let first = turn.batch.records.len();
         self.step(turn, command)?;
         match payload {
-            // Its file was looked at before, or it is refused.
-            Payload::None | Payload::Observes | Payload::ContextFile(_) => {}
-            Payload::Context(bytes) => self.keep_said(turn, first, speaker, None, Kept::Bytes(bytes)),
+            Payload::None | Payload::Observes => {}
             Payload::Said { text, context } => self.keep_said(turn, first, speaker, text, context),
             Payload::Launch(tasks) => {
                 let accepted = turn.batch.records[first..]
@@ -144,7 +142,7 @@ impl Driver {
     }
 
     /// What was said lies beside the event that says so; where there is none, nothing was accepted.
-    fn keep_said(&self, turn: &mut Turn, first: usize, speaker: Option<Caller>, text: Option<String>, context: Kept) {
+    fn keep_said(&self, turn: &mut Turn, first: usize, speaker: Option<Caller>, text: Option<String>, context: Option<Kept>) {
         let Some(speaker) = speaker else { return };
         let Taken { text: said, context: saved } = taken_of(&turn.batch.records[first..], speaker);
         let tree = match speaker {
@@ -155,7 +153,8 @@ impl Driver {
         if let (Some(seq), Some(tree), Some(text)) = (said, tree, text) {
             turn.batch.texts.push((seq, tree, text.into_bytes()));
         }
-        if let (Some(worker), Kept::Bytes(bytes)) = (saved, context) {
+        // A file was looked at before, or the call is refused.
+        if let (Some(worker), Some(Kept::Bytes(bytes))) = (saved, context) {
             turn.batch.contexts.push((worker, bytes));
         }
     }
