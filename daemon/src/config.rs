@@ -143,7 +143,11 @@ impl DaemonFlags {
     /// What the rule for paths looks at.
     pub fn surroundings(&self, uid: u32) -> Surroundings {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+        // What is the same as the variable may have been either.
+        let by_flag = |value: &Option<OsString>, variable: &str| value.is_some() && *value != std::env::var_os(variable);
         Surroundings {
+            socket_by_flag: by_flag(&self.socket, "ROOST_SOCKET"),
+            state_dir_by_flag: by_flag(&self.state_dir, "ROOST_STATE_DIR"),
             socket: self.socket.clone(),
             state_dir: self.state_dir.clone(),
             xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),

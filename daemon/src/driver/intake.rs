@@ -8,7 +8,7 @@ use roost_proto::link::ToBroker;
 
 use super::{Connection, Driver, DriverError, Due, Turn};
 use crate::journal::Spec;
-use crate::session::{FromSession, Kept, Outgoing, Payload, connection_of, translate};
+use crate::session::{Arrival, FromSession, Kept, Outgoing, Payload, connection_of, translate};
 
 impl Driver {
     /// One message of the supervisor.
@@ -31,8 +31,15 @@ impl Driver {
         self.step(turn, command)
     }
 
+    /// One message of a connection. What it holds may go into the batch, so its room is taken as long as the turn.
+    pub(super) fn arrived(&mut self, turn: &mut Turn, arrival: Arrival) -> Result<(), DriverError> {
+        let Arrival { message, room } = arrival;
+        turn.rooms.push(room);
+        self.take(turn, message)
+    }
+
     /// One message of a connection.
-    pub(super) fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
+    fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
         match message {
             FromSession::Connected { connection, outgoing } => {
                 self.connections

@@ -207,7 +207,10 @@ fn park(call: CallId, caller: Caller, park: Park) -> Result<FromSession, ErrorOb
         }
     };
     let (context, kept) = speak::saved(saved)?;
-    Ok(FromSession::Command { command: Command::Park { call, caller, context }, payload: Payload::Said { text: None, context: Some(kept) } })
+    Ok(FromSession::Command {
+        command: Command::Park { call, caller, context },
+        payload: Payload::Said { text: None, context: Some(kept) },
+    })
 }
 
 fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, ErrorObject> {
