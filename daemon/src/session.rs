@@ -34,6 +34,7 @@ mod output;
 mod peer;
 #[cfg(test)]
 mod tests;
+mod weight;
 
 pub use freight::{Arrival, Room};
 

@@ -127,6 +127,7 @@ fn serve(flags: &DaemonFlags, announcer: &mut Announcer) -> Result<u8, Superviso
             made.keep();
         }
     })?;
+    made.file(paths.socket.clone());
     let now = Instant::now();
     let program = own_program().map_err(SupervisorError::system("finding this program"))?;
     let recipe = Recipe { program, arguments: BrokerFlags::arguments(&paths, flags) };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
-use roost_core::command::{CallId, Command, Speak};
+use roost_core::command::CallId;
 use roost_proto::frame::LineTooLong;
 use roost_proto::limits::{
     CALLS_PER_CONNECTION_MAX, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINE_BYTES_MAX, LINES_BYTES_MAX, OUTGOING_MAX, RESULTS_PER_CONNECTION_MAX,
@@ -24,7 +24,8 @@ use super::freight::Freight;
 use super::hang_up::HangUp;
 use super::intake::{Intake, Read, Store};
 use super::look::{self, Question};
-use super::output::{Close, Output, Weight};
+use super::output::{Close, Output};
+use super::weight::Weight;
 use super::{Arrival, Bounds, ConnectionId, FromSession, call_of, line, peer, translate};
 use crate::lookouts::Lookouts;
 
@@ -165,7 +166,7 @@ impl Connection {
         };
         match asked {
             Ok(asked) => {
-                let weight = weight(&asked);
+                let weight = Weight::of(&asked);
                 if weight == Weight::Large && self.output.large() >= RESULTS_PER_CONNECTION_MAX {
                     let message = format!("{RESULTS_PER_CONNECTION_MAX} calls of this connection wait for results, and that is the limit");
                     let hint = Some("read the answers, or open another connection".into());
@@ -283,27 +284,4 @@ enum Waited {
     Wanted,
     HelloLate,
     LineLate,
-}
-
-/// How a call's answer bears on the calls after it.
-fn weight(asked: &FromSession) -> Weight {
-    let FromSession::Command { command, .. } = asked else {
-        return if matches!(asked, FromSession::Events { .. }) { Weight::First } else { Weight::Small };
-    };
-    if let Command::Result { wait, .. } = command {
-        return if *wait { Weight::Large } else { Weight::First };
-    }
-    if let Command::Launch { launch, .. } = command {
-        return if launch.foreground { Weight::Large } else { Weight::Small };
-    }
-    if let Command::Speak { speak, .. } = command {
-        return if **speak == Speak::Inbox { Weight::First } else { Weight::Small };
-    }
-    // Three decide as whom the next call is made. What is looked at is large: a peer that reads none has one page of it on its way,
-    // not hundreds.
-    let first = matches!(
-        command,
-        Command::Hello { .. } | Command::Open { .. } | Command::Attach { .. } | Command::Status { .. } | Command::Usage { .. }
-    );
-    if first { Weight::First } else { Weight::Small }
 }

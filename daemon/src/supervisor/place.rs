@@ -163,8 +163,8 @@ impl Made {
         made
     }
 
-    /// This file of ours may be made next.
-    fn file(&mut self, path: PathBuf) {
+    /// This file is ours, or may be made next.
+    pub fn file(&mut self, path: PathBuf) {
         if path.parent().is_some_and(|parent| self.directories.iter().any(|made| made == parent)) {
             self.files.push(path);
         }

@@ -38,10 +38,11 @@ fn what_goes_in_and_out_of_a_worker_is_told_through_park_and_wake() {
     top.call("report", json!({"activity": "busy", "usage": {"sequence": 1, "input": 10, "turns": 1}})).unwrap();
     top.call("report", json!({"text": "so far", "usage": {"sequence": 2, "input": 20, "turns": 1}})).unwrap();
     top.launch(&json!([{"argv": ["sh", "-c", "cat; exit 3"], "name": "leaf", "task": "a task"}]));
-    let settled = top.call("settle", json!({"answer": "I wait", "context": {"bytes": "saved"}})).unwrap();
+    let settled = top.call("settle", json!({"answer": "I wait", "context": {"bytes": "00000"}})).unwrap();
     assert_eq!(settled["next"], "wait");
+    // A fake agent's context is where it goes on in its script.
     top.await_note("park");
-    assert_eq!(top.call("park_ready", json!({"context": {"bytes": "more"}})).unwrap()["parked"], true);
+    assert_eq!(top.call("park_ready", json!({"context": {"bytes": "0000"}})).unwrap()["parked"], true);
     top.exit(0);
     let mut top = agents.begins("top");
     top.does(&json!("hello"));
