@@ -71,9 +71,13 @@ impl Config {
     /// What the environment says, these paths first.
     pub fn with_places(places: Places) -> Result<Self, Error> {
         let uid = rustix::process::geteuid().as_raw();
+        let [socket, state_dir] = [places.socket, places.state_dir].map(|place| place.filter(|text| !text.is_empty()));
         let surroundings = Surroundings {
-            socket: places.socket.filter(|text| !text.is_empty()).or_else(|| variable("ROOST_SOCKET")),
-            state_dir: places.state_dir.filter(|text| !text.is_empty()).or_else(|| variable("ROOST_STATE_DIR")),
+            // The command hands variables over as well.
+            socket_by_flag: socket.is_some() && socket != variable("ROOST_SOCKET"),
+            state_dir_by_flag: state_dir.is_some() && state_dir != variable("ROOST_STATE_DIR"),
+            socket: socket.or_else(|| variable("ROOST_SOCKET")),
+            state_dir: state_dir.or_else(|| variable("ROOST_STATE_DIR")),
             xdg_runtime_dir: variable("XDG_RUNTIME_DIR"),
             xdg_state_home: variable("XDG_STATE_HOME"),
             // Falls back to the passwd entry.

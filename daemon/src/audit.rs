@@ -1,13 +1,14 @@
-//! The audit log: refused attempts to reach a worker that is not the caller's own, or to speak as somebody else. What the caller is
-//! told is the same whether the name exists or not; what is written here is not.
+//! The audit log: refused attempts to reach what is not the caller's own, or to speak as somebody else. What the caller is told is the
+//! same whether the name exists or not; what is written here is not.
 //!
-//! Lines go to the daemon's log, target `audit`, level `warn`. No token is in them, names are escaped, and a peer that tries again
-//! and again cannot fill the disk.
+//! Lines go to the daemon's log, target `audit`, level `warn`. What was to change something and was refused for another reason leaves
+//! a line of level `info` without that target. No token and no text of a caller's is in them, names are escaped, and a peer that tries
+//! again and again cannot fill the disk.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use roost_core::command::{CallId, Caller, Claim, Command};
+use roost_core::command::{CallId, Caller, Claim, Command, Speak};
 use roost_core::effect::Effect;
 use roost_core::event::Owner;
 use roost_core::rejection::Rejection;
@@ -15,24 +16,30 @@ use roost_core::state::{State, names};
 use roost_proto::id::TreeId;
 use roost_proto::limits::{AUDIT_LINES_MAX, AUDIT_WINDOW};
 
-/// The one verb whose answer may come later than its step.
-const HELLO: &str = "hello";
-
 /// Who asked for what, kept until it is known whether it was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Attempt {
     tree: Option<TreeId>,
     caller: String,
     verb: &'static str,
+    /// Whether it would have changed something.
+    acts: bool,
 }
 
 /// What has been tried, and how much was written of it.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
-    /// Hellos that wait for the supervisor's word of their process.
+    /// Calls that wait: hellos for the supervisor's word of their process, others for what they asked for.
     waiting: BTreeMap<CallId, Attempt>,
     asked: Option<(CallId, Attempt)>,
-    window: Option<Instant>,
+    owned: Window,
+    other: Window,
+}
+
+/// How much was written lately.
+#[derive(Debug, Default)]
+struct Window {
+    since: Option<Instant>,
     written: u32,
     left_out: u64,
 }
@@ -45,13 +52,7 @@ impl Audit {
 
     /// After it: writes down what was refused.
     pub(crate) fn told(&mut self, state: &State, effects: &[Effect]) {
-        if let Some((call, attempt)) = self.asked.take() {
-            if attempt.verb == HELLO {
-                self.waiting.insert(call, attempt);
-            } else if let Some(rejection) = effects.iter().find_map(|effect| refusal_of(effect, call)) {
-                self.refused(state, &attempt, rejection);
-            }
-        }
+        self.waiting.extend(self.asked.take());
         if self.waiting.is_empty() {
             return;
         }
@@ -74,30 +75,36 @@ impl Audit {
     }
 
     fn refused(&mut self, state: &State, attempt: &Attempt, rejection: &Rejection) {
-        let Attempt { tree, caller, verb } = attempt;
+        let Attempt { tree, caller, verb, acts } = attempt;
         let tree_shown = tree.map_or_else(|| "-".to_owned(), |tree| tree.to_string());
-        if let Rejection::UnknownWorker { names } = rejection {
-            for name in names {
-                if !self.may_write() {
-                    continue;
+        match reach(rejection) {
+            Reach::Names(names) => {
+                for name in names.iter().filter(|_| self.owned.may_write()) {
+                    let exists = whereabouts(state, *tree, name);
+                    let name = name.chars().take(200).collect::<String>();
+                    tracing::warn!(target: "audit", tree = %tree_shown, %caller, verb, name = %name.escape_debug(), %exists, "refused: not its own");
                 }
-                let exists = whereabouts(state, *tree, name);
-                let name = name.chars().take(200).collect::<String>();
-                tracing::warn!(target: "audit", tree = %tree_shown, %caller, verb, name = %name.escape_debug(), %exists, "refused: not its own");
             }
-        } else if matches!(rejection, Rejection::UnknownIdentity | Rejection::StaleEpoch { .. }) && self.may_write() {
-            tracing::warn!(target: "audit", tree = %tree_shown, %caller, verb, "refused: {rejection}");
+            Reach::Rights if self.owned.may_write() => {
+                tracing::warn!(target: "audit", tree = %tree_shown, %caller, verb, "refused: {rejection}");
+            }
+            Reach::Own if *acts && self.other.may_write() => {
+                tracing::info!(tree = %tree_shown, %caller, verb, kind = ?rejection.kind(), "refused");
+            }
+            Reach::Rights | Reach::Own => {}
         }
     }
+}
 
+impl Window {
     /// Whether one more line may be written; counts it either way.
     fn may_write(&mut self) -> bool {
         let now = Instant::now();
-        if self.window.is_none_or(|since| now.duration_since(since) >= AUDIT_WINDOW) {
+        if self.since.is_none_or(|since| now.duration_since(since) >= AUDIT_WINDOW) {
             if self.left_out > 0 {
                 tracing::warn!(target: "audit", left_out = self.left_out, "more was refused than is written down");
             }
-            (self.window, self.written, self.left_out) = (Some(now), 0, 0);
+            *self = Self { since: Some(now), written: 0, left_out: 0 };
         }
         if self.written == AUDIT_LINES_MAX {
             self.left_out += 1;
@@ -111,30 +118,110 @@ impl Audit {
     }
 }
 
-fn refusal_of(effect: &Effect, asked: CallId) -> Option<&Rejection> {
-    if let Effect::Refuse { call, rejection } = effect { (*call == asked).then_some(rejection) } else { None }
+/// What a refused attempt was after.
+enum Reach<'r> {
+    /// Workers that are not the caller's own.
+    Names(&'r [String]),
+    /// What the caller is not.
+    Rights,
+    /// Nothing that was not its own.
+    Own,
+}
+
+fn reach(rejection: &Rejection) -> Reach<'_> {
+    match rejection {
+        Rejection::UnknownWorker { names } => Reach::Names(names),
+        Rejection::UnknownIdentity
+        | Rejection::StaleEpoch { .. }
+        | Rejection::UnknownTree { .. }
+        | Rejection::NotRoot { .. }
+        | Rejection::NotWorker { .. }
+        | Rejection::StaleLease
+        | Rejection::AlreadyConnected => Reach::Rights,
+        Rejection::NoTree
+        | Rejection::TreeClosed { .. }
+        | Rejection::BadName { .. }
+        | Rejection::NameTaken { .. }
+        | Rejection::BadValue { .. }
+        | Rejection::TaskCount { .. }
+        | Rejection::BadCwd { .. }
+        | Rejection::SilentCwd { .. }
+        | Rejection::NoSpace { .. }
+        | Rejection::Budget { .. }
+        | Rejection::Depth { .. }
+        | Rejection::RequestIdReused { .. }
+        | Rejection::Stopping
+        | Rejection::Interrupted
+        | Rejection::Parked
+        | Rejection::TargetParked { .. }
+        | Rejection::TargetStopping { .. }
+        | Rejection::NotSteerable { .. }
+        | Rejection::NotResumable { .. }
+        | Rejection::LeadParked
+        | Rejection::LeadGone
+        | Rejection::Backpressure { .. }
+        | Rejection::NoContext
+        | Rejection::Deadlock
+        | Rejection::Active { .. }
+        | Rejection::Draining
+        | Rejection::StillRunning { .. }
+        | Rejection::Limit { .. } => Reach::Own,
+    }
 }
 
 fn attempt(state: &State, command: &Command) -> Option<(CallId, Attempt)> {
-    let (call, caller, verb) = if let Command::Stop { call, caller, .. } = command {
-        (call, caller, "stop")
-    } else if let Command::Wait { call, caller, .. } = command {
-        (call, caller, "wait")
-    } else if let Command::Result { call, caller, .. } = command {
-        (call, caller, "result")
-    } else if let Command::Status { call, caller, .. } = command {
-        (call, caller, "status")
-    } else if let Command::Hello { call, claim: Some(claim) } = command {
-        return Some((*call, claimed(claim)));
-    } else {
-        return None;
+    let (call, caller, verb, acts) = match command {
+        Command::Hello { call, claim: Some(claim) } => return Some((*call, claimed(claim))),
+        Command::Open { call, .. } => (call, &Caller::Operator, "open", true),
+        Command::Attach { call, .. } => (call, &Caller::Operator, "attach", true),
+        Command::Launch { call, caller, .. } => (call, caller, "launch", true),
+        Command::Stop { call, caller, .. } => (call, caller, "stop", true),
+        Command::Interrupt { call, caller, .. } => (call, caller, "interrupt", true),
+        Command::Cap { call, caller, .. } => (call, caller, "cap", true),
+        Command::Pause { call, caller, .. } => (call, caller, "pause", true),
+        Command::Close { call, caller, .. } => (call, caller, "close", true),
+        Command::Park { call, caller, .. } => (call, caller, "park", true),
+        Command::Speak { call, caller, speak, .. } => (call, caller, verb_of(speak), **speak != Speak::Inbox),
+        Command::Wait { call, caller, .. } => (call, caller, "wait", false),
+        Command::Result { call, caller, .. } => (call, caller, "result", false),
+        Command::Status { call, caller, .. } => (call, caller, "status", false),
+        Command::Count { call, caller } => (call, caller, "watch", false),
+        Command::Usage { call, caller, .. } => (call, caller, "usage", false),
+        Command::Drain { call: Some(call), .. } => (call, &Caller::Operator, "daemon.stop", true),
+        Command::Hello { claim: None, .. }
+        | Command::Drain { call: None, .. }
+        | Command::LeaseGone { .. }
+        | Command::Abandon { .. }
+        | Command::RootPresence { .. }
+        | Command::Reconcile { .. }
+        | Command::Spawned { .. }
+        | Command::SpawnFailed { .. }
+        | Command::ContextCorrupt { .. }
+        | Command::Exited { .. }
+        | Command::Emptied { .. }
+        | Command::NeverStarted { .. }
+        | Command::Tick => return None,
     };
     let (tree, caller) = match caller {
         Caller::Operator => (None, "operator".to_owned()),
         Caller::Root(tree) => (Some(*tree), "root".to_owned()),
         Caller::Worker { worker, epoch } => (state.workers.get(worker).map(|worker| worker.tree), format!("{worker} epoch {epoch}")),
     };
-    Some((*call, Attempt { tree, caller, verb }))
+    Some((*call, Attempt { tree, caller, verb, acts }))
+}
+
+fn verb_of(speak: &Speak) -> &'static str {
+    match speak {
+        Speak::Told { .. } => "told",
+        Speak::Report { .. } => "report",
+        Speak::Settle { .. } => "settle",
+        Speak::ParkReady { .. } => "park_ready",
+        Speak::ParkDecline { .. } => "park_decline",
+        Speak::Ack { .. } => "ack",
+        Speak::Inbox => "inbox",
+        Speak::Message { .. } => "message",
+        Speak::TellLead { .. } => "tell_lead",
+    }
 }
 
 fn claimed(claim: &Claim) -> Attempt {
@@ -142,7 +229,7 @@ fn claimed(claim: &Claim) -> Attempt {
     let worker = worker.map_or_else(|| "root".to_owned(), |worker| worker.to_string());
     let epoch = epoch.map_or_else(String::new, |epoch| format!(" epoch {epoch}"));
     let process = lineage.first().map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"));
-    Attempt { tree: Some(*tree), caller: format!("{process} as {worker}{epoch}"), verb: HELLO }
+    Attempt { tree: Some(*tree), caller: format!("{process} as {worker}{epoch}"), verb: "hello", acts: true }
 }
 
 /// Where a name is that the caller does not own.
@@ -164,12 +251,12 @@ mod tests {
 
     #[test]
     fn a_peer_that_tries_again_and_again_fills_no_log() {
-        let mut audit = Audit::default();
-        let written = (0..10_000).filter(|_| audit.may_write()).count();
-        assert_eq!((written, audit.left_out), (AUDIT_LINES_MAX as usize, 10_000 - u64::from(AUDIT_LINES_MAX)));
-        audit.window = Instant::now().checked_sub(AUDIT_WINDOW);
-        assert!(audit.may_write());
-        assert_eq!((audit.written, audit.left_out), (1, 0));
+        let mut window = Window::default();
+        let written = (0..10_000).filter(|_| window.may_write()).count();
+        assert_eq!((written, window.left_out), (AUDIT_LINES_MAX as usize, 10_000 - u64::from(AUDIT_LINES_MAX)));
+        window.since = Instant::now().checked_sub(AUDIT_WINDOW);
+        assert!(window.may_write());
+        assert_eq!((window.written, window.left_out), (1, 0));
     }
 
     #[test]
@@ -195,6 +282,43 @@ mod tests {
         audit.told(&state, &[Effect::Refuse { call: CallId(0), rejection: Rejection::UnknownIdentity }]);
         audit.forget(&[CallId(2)]);
         assert_eq!(audit.waiting.into_keys().collect::<Vec<_>>(), [CallId(1)]);
-        assert_eq!(audit.written, 1);
+        assert_eq!((audit.owned.written, audit.other.written), (1, 0));
+    }
+
+    #[test]
+    fn every_refused_call_that_was_to_change_something_leaves_a_line() {
+        let (call, caller, tree) = (CallId(1), Caller::Root(TreeId(1)), TreeId(1));
+        let speak = |speak| Command::Speak { call, caller, lease: None, speak: Box::new(speak) };
+        let acting = [
+            Command::Attach { call, tree },
+            Command::Stop { call, caller, names: Vec::new(), no_wait: false },
+            Command::Interrupt { call, caller, request_id: None, no_wait: false },
+            Command::Cap { call, caller, cap: Some(1) },
+            Command::Pause { call, caller, paused: true },
+            Command::Close { call, caller, now: true },
+            Command::Drain { call: Some(call), now: true, timeout_ms: None },
+            speak(Speak::Ack { items: vec![1] }),
+            speak(Speak::ParkDecline { not_before_ms: 1 }),
+            speak(Speak::TellLead { request_id: "r".into(), digest: Default::default() }),
+        ];
+        let looking = [Command::Count { call, caller }, speak(Speak::Inbox)];
+        let of = |rejection: Rejection| {
+            move |command: &Command| {
+                let mut audit = Audit::default();
+                audit.asks(&State::default(), command);
+                // The refusal may come in a later step.
+                audit.told(&State::default(), &[]);
+                audit.told(&State::default(), &[Effect::Refuse { call, rejection: rejection.clone() }]);
+                (audit.owned.written, audit.other.written)
+            }
+        };
+        for command in &acting {
+            assert_eq!(of(Rejection::Draining)(command), (0, 1), "{command:?}");
+            assert_eq!(of(Rejection::NotRoot { what: "do it" })(command), (1, 0), "{command:?}");
+        }
+        for command in &looking {
+            assert_eq!(of(Rejection::NoTree)(command), (0, 0), "{command:?}");
+            assert_eq!(of(Rejection::UnknownWorker { names: vec!["a".into(), "b".into()] })(command), (2, 0), "{command:?}");
+        }
     }
 }

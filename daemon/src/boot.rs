@@ -5,7 +5,8 @@
 use roost_core::broker::Broker;
 use roost_core::invariants;
 use roost_core::state::State;
-use roost_proto::link::{ChildReport, LINK_VERSION, ToBroker, ToSupervisor};
+use roost_core::state::worker::Worker;
+use roost_proto::link::{ChildReport, ExitStatus, LINK_VERSION, ToBroker, ToSupervisor};
 use tokio::sync::mpsc;
 
 use crate::broker::BrokerArgs;
@@ -71,6 +72,26 @@ pub struct Booted {
     pub clock: Clock,
     /// Records since the last snapshot.
     pub since_snapshot: u64,
+    /// The boot of the machine in which the journal was last written.
+    pub written_in: Option<String>,
+}
+
+impl Booted {
+    /// The processes of an earlier boot of the machine have ended with it, whoever has their pids now. A supervisor of this boot cannot
+    /// know that: it is told of none of them. The commit of their ends is the one that writes the new boot down, so no later broker
+    /// takes them for processes of this boot either.
+    pub fn ended_with_their_boot(&self, greeting: &Greeting) -> Vec<ChildReport> {
+        if self.written_in.as_ref().is_none_or(|boot| *boot == greeting.boot_id) {
+            return Vec::new();
+        }
+        let is_held = |incarnation| greeting.children.iter().any(|child| child.incarnation == incarnation);
+        let workers = self.broker.state().workers.values().filter(|worker| worker.has_process() && !is_held(worker.incarnation()));
+        let ended = |worker: &Worker| {
+            let (incarnation, process) = (worker.incarnation(), worker.process?);
+            Some(ChildReport { incarnation, process, exited: Some(ExitStatus::Unknown), alive: false })
+        };
+        workers.filter_map(ended).collect()
+    }
 }
 
 /// Opens the journal and replays it.
@@ -84,10 +105,12 @@ pub fn replay(args: &BrokerArgs) -> Result<Booted, BootError> {
     }
     let clock = Clock::resume(recovered.clock.as_ref()).map_err(BootError::Proc)?;
     let since_snapshot = recovered.records.len() as u64;
+    let written_in = recovered.clock.as_ref().map(|mark| mark.boot_id.clone());
     let nonsense = |why| BootError::Nonsense { file: args.paths.state_dir.join("roost.db"), why };
     let state = state_of(recovered).map_err(nonsense)?;
     tracing::info!(events = state.seq, trees = state.open.len(), workers = state.workers.len(), "journal replayed");
-    Ok(Booted { journal, broker: Broker::restore(state, args.cap).keeping(args.keep).retaining(args.retention_ms), clock, since_snapshot })
+    let broker = Broker::restore(state, args.cap).keeping(args.keep).retaining(args.retention_ms);
+    Ok(Booted { journal, broker, clock, since_snapshot, written_in })
 }
 
 fn state_of(recovered: Recovered) -> Result<State, String> {
@@ -106,6 +129,8 @@ fn state_of(recovered: Recovered) -> Result<State, String> {
 pub struct Greeting {
     /// Its process.
     pub supervisor_pid: u32,
+    /// The boot that it runs in.
+    pub boot_id: String,
     /// What it holds.
     pub children: Vec<ChildReport>,
 }
@@ -118,7 +143,7 @@ pub async fn greet(link: &LinkSender, inbox: &mut mpsc::Receiver<ToBroker>) -> R
     link.send(&ToSupervisor::Hello { version: LINK_VERSION }).await?;
     match inbox.recv().await {
         Some(ToBroker::Hello { version, .. }) if version != LINK_VERSION => Err(BootError::LinkVersion { theirs: version }),
-        Some(ToBroker::Hello { supervisor_pid, children, .. }) => Ok(Greeting { supervisor_pid, children }),
+        Some(ToBroker::Hello { supervisor_pid, boot_id, children, .. }) => Ok(Greeting { supervisor_pid, boot_id, children }),
         Some(_) | None => Err(BootError::NoHello),
     }
 }

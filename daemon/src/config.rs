@@ -143,7 +143,11 @@ impl DaemonFlags {
     /// What the rule for paths looks at.
     pub fn surroundings(&self, uid: u32) -> Surroundings {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+        // What is the same as the variable may have been either.
+        let by_flag = |value: &Option<OsString>, variable: &str| value.is_some() && *value != std::env::var_os(variable);
         Surroundings {
+            socket_by_flag: by_flag(&self.socket, "ROOST_SOCKET"),
+            state_dir_by_flag: by_flag(&self.state_dir, "ROOST_STATE_DIR"),
             socket: self.socket.clone(),
             state_dir: self.state_dir.clone(),
             xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
@@ -223,7 +227,7 @@ mod tests {
                 detached: false,
             };
             let again = Cli::try_parse_from(std::iter::once("roostd".into()).chain(daemon.arguments())).unwrap().daemon;
-            assert_eq!((again.idle_exit, again.cap, again.keep, &again.cgroup), (7, cap, 9, &daemon.cgroup));
+            assert_eq!((again.idle_exit, again.cap, again.keep, again.retention, &again.cgroup), (7, cap, 9, 8, &daemon.cgroup));
             let words = std::iter::once("roostd".into()).chain(BrokerFlags::arguments(&paths, &daemon));
             let Some(Role::Broker(flags)) = Cli::try_parse_from(words).unwrap().role else { panic!("no broker") };
             assert_eq!((flags.paths(), flags.idle_exit, flags.cap, flags.keep, flags.retention), (paths.clone(), 7, cap, 9, 8));

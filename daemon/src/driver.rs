@@ -19,7 +19,7 @@ use roost_core::invariants;
 use roost_core::state::IllegalEvent;
 use roost_core::time::Now;
 use roost_proto::id::Incarnation;
-use roost_proto::limits::{BATCH_INPUTS_MAX, FAREWELL};
+use roost_proto::limits::{BATCH_INPUTS_MAX, FAREWELL, VERIFICATIONS_MAX};
 use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
 use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
@@ -29,8 +29,9 @@ use crate::boot::Booted;
 use crate::clock::Clock;
 use crate::journal::{CommitError, Journal};
 use crate::link::{LinkSender, SupervisorGone};
+use crate::lookouts::Lookouts;
 use crate::outputs::Outputs;
-use crate::session::{ConnectionId, FromSession};
+use crate::session::{Arrival, ConnectionId, FromSession};
 use crate::shelf::Texts;
 use crate::transcript::Transcripts;
 use verify::Verified;
@@ -88,9 +89,10 @@ pub struct Driver {
     held: Vec<Spawn>,
     held_until: Option<tokio::time::Instant>,
     /// What arrived while the disk was full and can wait.
-    deferred: VecDeque<FromSession>,
+    deferred: VecDeque<Arrival>,
     /// Starts whose saved context, a file of the worker's own, is as it was saved; until their order is given.
     pub(crate) verified: BTreeSet<Incarnation>,
+    lookouts: Lookouts,
     verifying: mpsc::UnboundedSender<Verified>,
     verifications: mpsc::UnboundedReceiver<Verified>,
     journal: Journal,
@@ -123,6 +125,7 @@ impl Driver {
             held_until: None,
             deferred: VecDeque::new(),
             verified: BTreeSet::new(),
+            lookouts: Lookouts::new(VERIFICATIONS_MAX, VERIFICATIONS_MAX),
             verifying,
             verifications,
             journal: booted.journal,
@@ -140,7 +143,7 @@ impl Driver {
     ///
     /// # Errors
     /// As for [`Driver::run`].
-    pub async fn reconcile(&mut self, children: Vec<ChildReport>, sessions: &mut mpsc::Receiver<FromSession>) -> Result<(), DriverError> {
+    pub async fn reconcile(&mut self, children: Vec<ChildReport>, sessions: &mut mpsc::Receiver<Arrival>) -> Result<(), DriverError> {
         let mut turn = Turn::default();
         self.step(&mut turn, Command::Reconcile { children })?;
         self.close(turn, sessions).await?;
@@ -162,7 +165,7 @@ impl Driver {
     pub async fn run(
         &mut self,
         mut supervisor: mpsc::Receiver<ToBroker>,
-        mut sessions: mpsc::Receiver<FromSession>,
+        mut sessions: mpsc::Receiver<Arrival>,
     ) -> Result<End, DriverError> {
         loop {
             let mut turn = Turn::default();
@@ -172,13 +175,13 @@ impl Driver {
                 if let Some(command) = self.backlog.pop_front() {
                     self.step(&mut turn, command)?;
                 } else if let Some(message) = self.deferred.pop_front() {
-                    self.take(&mut turn, message)?;
+                    self.arrived(&mut turn, message)?;
                 } else if let Ok(verified) = self.verifications.try_recv() {
                     self.verified(&mut turn, verified)?;
                 } else if let Ok(message) = supervisor.try_recv() {
                     self.hear(&mut turn, message)?;
                 } else if let Ok(message) = sessions.try_recv() {
-                    self.take(&mut turn, message)?;
+                    self.arrived(&mut turn, message)?;
                 } else {
                     break;
                 }
@@ -197,20 +200,20 @@ impl Driver {
         &mut self,
         turn: &mut Turn,
         supervisor: &mut mpsc::Receiver<ToBroker>,
-        sessions: &mut mpsc::Receiver<FromSession>,
+        sessions: &mut mpsc::Receiver<Arrival>,
     ) -> Result<(), DriverError> {
         if let Some(command) = self.backlog.pop_front() {
             return self.step(turn, command);
         }
         if let Some(message) = self.deferred.pop_front() {
-            return self.take(turn, message);
+            return self.arrived(turn, message);
         }
         let pause = self.until_deadline();
         tokio::select! {
             biased;
             Some(verified) = self.verifications.recv() => self.verified(turn, verified),
             message = supervisor.recv() => self.hear(turn, message.ok_or(SupervisorGone)?),
-            message = sessions.recv() => self.take(turn, message.ok_or(DriverError::Listener)?),
+            message = sessions.recv() => self.arrived(turn, message.ok_or(DriverError::Listener)?),
             () = tokio::time::sleep(pause) => {
                 if self.is_idle_for_long() {
                     tracing::info!("no tree and no client for long: leaving");
@@ -264,11 +267,11 @@ impl Driver {
     }
 
     /// Lets clients read their last answers.
-    async fn say_farewell(&mut self, sessions: &mut mpsc::Receiver<FromSession>) {
+    async fn say_farewell(&mut self, sessions: &mut mpsc::Receiver<Arrival>) {
         let mut open: BTreeSet<ConnectionId> = std::mem::take(&mut self.connections).into_keys().collect();
         let all_gone = async {
             while !open.is_empty() {
-                match sessions.recv().await {
+                match sessions.recv().await.map(|arrival| arrival.message) {
                     Some(FromSession::Gone { connection, .. }) => drop(open.remove(&connection)),
                     Some(_) => {}
                     None => return,

@@ -10,6 +10,7 @@ pub mod driver;
 pub mod journal;
 pub mod link;
 pub mod logging;
+mod lookouts;
 pub mod outputs;
 pub mod perform;
 pub mod process;

@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use roost_core::command::{CallId, Caller, Command};
 use roost_proto::bytes::Bytes;
-use roost_proto::limits::{CONNECTIONS_MAX, CONNECTIONS_MIN, DESCRIPTORS_KEPT, HELLO_WITHIN, LINE_WITHIN, LINES_BYTES_MAX, READ_WITHIN};
+use roost_proto::limits::{
+    CALLS_BYTES_MAX, CALLS_BYTES_PER_CONNECTION_MAX, CONNECTIONS_MAX, CONNECTIONS_MIN, DESCRIPTORS_KEPT, HELLO_WITHIN, LINE_WITHIN,
+    LINES_BYTES_MAX, READ_WITHIN,
+};
 use roost_proto::message::events::ReadEvents;
 use roost_proto::message::tree::Progress;
 use roost_proto::rpc::ErrorObject;
@@ -23,6 +26,7 @@ pub mod translate;
 mod accept;
 mod connection;
 mod envelope;
+mod freight;
 mod hang_up;
 mod intake;
 mod look;
@@ -30,6 +34,9 @@ mod output;
 mod peer;
 #[cfg(test)]
 mod tests;
+mod weight;
+
+pub use freight::{Arrival, Room};
 
 /// A connection. Numbers are not used again while their connection lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -103,25 +110,19 @@ pub enum Payload {
     None,
     /// Of a launch, by task index.
     Launch(Vec<TaskPayload>),
-    /// Of a park: the saved context.
-    Context(Vec<u8>),
     /// Of a hello: the connection is to read only.
     Observes,
-    /// Of a turn or a message: what it says, and the context saved with it.
+    /// Of a turn, a park or a message: what it says, and the context saved with it.
     Said {
         /// The text.
         text: Option<String>,
         /// The context.
-        context: Kept,
+        context: Option<Kept>,
     },
-    /// Of a park: the file that the worker keeps its context in, as it named it.
-    ContextFile(PathBuf),
 }
 
 /// What is kept of a saved context.
 pub enum Kept {
-    /// There is none.
-    Nothing,
     /// What the journal keeps: its bytes, or where its file really is.
     Bytes(Vec<u8>),
     /// A file of the worker's, as it named it; it was not looked at yet.
@@ -196,6 +197,8 @@ pub enum Outgoing {
 struct Bounds {
     connections: usize,
     lines_bytes: usize,
+    calls_bytes: usize,
+    calls_bytes_each: usize,
     line_within: Duration,
     hello_within: Duration,
     read_within: Duration,
@@ -207,6 +210,8 @@ impl Default for Bounds {
         Self {
             connections: connections_within(descriptors),
             lines_bytes: LINES_BYTES_MAX,
+            calls_bytes: CALLS_BYTES_MAX,
+            calls_bytes_each: CALLS_BYTES_PER_CONNECTION_MAX,
             line_within: LINE_WITHIN,
             hello_within: HELLO_WITHIN,
             read_within: READ_WITHIN,
@@ -222,6 +227,6 @@ fn connections_within(descriptors: Option<u64>) -> usize {
 }
 
 /// Accepts connections of the listening socket and serves them, until the socket or the driver is gone. Dropped, it ends them all.
-pub async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>) -> std::io::Error {
+pub async fn serve(listener: OwnedFd, inbox: mpsc::Sender<Arrival>) -> std::io::Error {
     accept::serve(listener, inbox, Bounds::default()).await
 }

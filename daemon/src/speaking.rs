@@ -3,10 +3,10 @@
 //! Whoever does not take it in loses nothing: items are handed over again at the next hello, events are read again by number.
 
 use roost_core::command::{CallId, Caller};
-use roost_core::effect::{Delivery, Effect, Holder, OwedKind};
+use roost_core::effect::{Delivery, Effect, Holder};
 use roost_core::rejection::Rejection;
 use roost_proto::id::TreeId;
-use roost_proto::limits::DELIVERY_BYTES_MAX;
+use roost_proto::limits::EVENTS_BYTES_MAX;
 use roost_proto::message::deliver::{DELIVER, LEASE_LOST, PARK, ParkAsk, WITHDRAW, Withdrawal};
 use roost_proto::message::events::{EVENTS, EventsReply, NumberedEvent, ReadEvents};
 use serde::Serialize;
@@ -20,7 +20,7 @@ impl Driver {
     /// Tells the holder of a lease something.
     pub(crate) fn notify(&mut self, effect: Effect) {
         match effect {
-            Effect::Deliver(delivery) => self.deliver(*delivery),
+            Effect::Deliver(delivery) => self.deliver(&delivery),
             Effect::Withdraw { to, items } => self.tell(to, WITHDRAW, &Withdrawal { items }),
             Effect::AskPark { to, deadline_ms } => self.tell(to, PARK, &ParkAsk { deadline_ms }),
             Effect::LeaseLost { from } => {
@@ -61,40 +61,9 @@ impl Driver {
         self.holders.remove(&holder);
     }
 
-    /// Items that are too much for a line go in several notifications, in order.
-    fn deliver(&mut self, delivery: Delivery) {
-        let Delivery { to, wake, active_children, items } = delivery;
-        let mut parts = vec![Vec::new()];
-        let mut bytes = 0;
-        for item in items {
-            let size = self.size_of(&item.what);
-            if bytes + size > DELIVERY_BYTES_MAX && bytes > 0 {
-                parts.push(Vec::new());
-                bytes = 0;
-            }
-            bytes += size;
-            if let Some(part) = parts.last_mut() {
-                part.push(item);
-            }
-        }
-        for items in parts {
-            let part = Delivery { to, wake, active_children, items };
-            let message = translate::delivery(&part, &self.shelf());
-            self.tell(to, DELIVER, &message);
-        }
-    }
-
-    /// About how many bytes an item takes on a line, where that can be many.
-    fn size_of(&self, what: &OwedKind) -> usize {
-        let text = |number: u64| self.texts.texts.get(&number).map_or(0, Vec::len);
-        match what {
-            OwedKind::Task(worker) => self.texts.tasks.get(worker).map_or(0, String::len),
-            OwedKind::LeadMessage(message) | OwedKind::ChildMessage { message, .. } | OwedKind::Undelivered { message, .. } => {
-                text(message.0)
-            }
-            OwedKind::Notice { text: of, .. } => of.map_or(0, |of| text(of.0)),
-            // An answer is cut to its share of a line.
-            OwedKind::Completion(_) => 1_000,
+    fn deliver(&mut self, delivery: &Delivery) {
+        for part in translate::deliveries(delivery, &self.shelf()) {
+            self.tell(delivery.to, DELIVER, &part);
         }
     }
 
@@ -143,7 +112,9 @@ impl Driver {
             return;
         };
         let (tree, end) = (found.id, found.events + 1);
-        let events: Vec<NumberedEvent> = part.iter().filter_map(|body| serde_json::from_str(body).ok()).collect();
+        let events = part.iter().filter_map(|body| serde_json::from_str::<NumberedEvent>(body).ok());
+        // Who asks goes on by number, so the first page is enough.
+        let events = translate::pages(events, EVENTS_BYTES_MAX).into_iter().next().unwrap_or_default();
         let next = events.last().map_or(read.from.max(1).min(end), |event| event.number + 1);
         self.answer(call, &EventsReply { tree, events, next, end });
         // Who has not read all yet asks again, and follows then.
@@ -170,13 +141,16 @@ impl Driver {
         for (id, tree, from) in followers {
             let new = |(of, event): &&(TreeId, NumberedEvent)| *of == tree && event.number >= from;
             let events: Vec<NumberedEvent> = stream.iter().filter(new).map(|(_, event)| event.clone()).collect();
-            let Some(next) = events.last().map(|event| event.number + 1) else { continue };
-            match to_raw_value(&EventsReply { tree, events, next, end: next }) {
-                Ok(params) => self.push(id, EVENTS, params),
-                Err(error) => tracing::error!(%error, "events cannot be written"),
+            let Some(end) = events.last().map(|event| event.number + 1) else { continue };
+            for events in translate::pages(events, EVENTS_BYTES_MAX) {
+                let next = events.last().map_or(end, |event| event.number + 1);
+                match to_raw_value(&EventsReply { tree, events, next, end }) {
+                    Ok(params) => self.push(id, EVENTS, params),
+                    Err(error) => tracing::error!(%error, "events cannot be written"),
+                }
             }
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.follows = Some((tree, next));
+                connection.follows = Some((tree, end));
             }
         }
     }

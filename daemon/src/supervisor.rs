@@ -120,9 +120,14 @@ impl SupervisorError {
 
 fn serve(flags: &DaemonFlags, announcer: &mut Announcer) -> Result<u8, SupervisorError> {
     let activated = activated_socket();
-    let paths = place::prepare(&flags.surroundings(geteuid().as_raw()))?;
+    let (paths, mut made) = place::prepare(&flags.surroundings(geteuid().as_raw()))?;
     announcer.log_to(&paths).map_err(|source| SupervisorError::Log { path: paths.daemon_log(), source })?;
-    let holding = hold_all(&paths, activated)?;
+    let holding = hold_all(&paths, activated).inspect_err(|error| {
+        if matches!(error, SupervisorError::Refused(Refusal::Held { .. })) {
+            made.keep();
+        }
+    })?;
+    made.file(paths.socket.clone());
     let now = Instant::now();
     let program = own_program().map_err(SupervisorError::system("finding this program"))?;
     let recipe = Recipe { program, arguments: BrokerFlags::arguments(&paths, flags) };
@@ -130,7 +135,9 @@ fn serve(flags: &DaemonFlags, announcer: &mut Announcer) -> Result<u8, Superviso
     let cgroups = Cgroups::choose(&flags.cgroup, &paths.state_dir)?;
     let children = Children::new(&paths.state_dir).map_err(SupervisorError::system("epoll_create"))?.within(cgroups);
     tracing::info!(pid = std::process::id(), state = %paths.state_dir.display(), socket = %paths.socket.display(), "supervising");
-    Supervisor::new(holding, children, Broker::new(now), recipe, announcer)?.run()
+    let supervisor = Supervisor::new(holding, children, Broker::new(now), recipe, announcer)?;
+    made.keep();
+    supervisor.run()
 }
 
 /// The lock first; everything after it is ours alone.

@@ -70,6 +70,12 @@ pub const READ_WITHIN: Duration = Duration::from_secs(30);
 pub const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 /// How long clients may take to read their last answers when the daemon leaves.
 pub const FAREWELL: Duration = Duration::from_secs(1);
+/// Looks at file systems for calls of all connections at one time: one that hangs counts until it ends.
+pub const LOOKS_MAX: usize = 128;
+/// The same for one connection.
+pub const LOOKS_PER_CONNECTION_MAX: usize = 8;
+/// The same for wakes, at the files of their contexts.
+pub const VERIFICATIONS_MAX: usize = 64;
 /// How long the file system may take to say whether a working directory can be used.
 pub const CWD_WITHIN: Duration = Duration::from_secs(10);
 /// How long accepting pauses when descriptors or memory ran out and no connection of ours ends.
@@ -83,6 +89,12 @@ pub const LINE_BYTES_MAX: usize = 8 << 20;
 pub const HELLO_BYTES_MAX: usize = 64 << 10;
 /// Bytes of lines that are not whole yet, over all connections, beyond the first [`LINE_BYTES_FREE`] of each.
 pub const LINES_BYTES_MAX: usize = 32 << 20;
+/// Bytes of the calls of all connections that the driver has not done with, beyond calls of [`CALL_BYTES_FREE`].
+pub const CALLS_BYTES_MAX: usize = 64 << 20;
+/// The same for one connection, all of its calls counted; two of the longest lines.
+pub const CALLS_BYTES_PER_CONNECTION_MAX: usize = 16 << 20;
+/// A call of no more bytes never waits for those of other connections.
+pub const CALL_BYTES_FREE: usize = 1 << 10;
 /// What a line may have without counting against [`LINES_BYTES_MAX`].
 pub const LINE_BYTES_FREE: usize = 64 << 10;
 /// The most characters of what a message repeats of a line that could not be read.
@@ -214,8 +226,13 @@ pub const INBOX_ITEMS_MAX: usize = 1_000;
 pub const ACK_ITEMS_MAX: usize = 10_000;
 /// Most events of one answer.
 pub const EVENTS_PAGE_MAX: u32 = 1_000;
-/// About how many bytes of text one notification carries; more goes in several.
+/// Most bytes of items, as they are written, of one notification or one look at what is owed; more goes in several. A task or a message
+/// that is larger goes alone.
 pub const DELIVERY_BYTES_MAX: usize = 4 << 20;
+/// Most bytes of events, as they are written, of one answer or notification.
+pub const EVENTS_BYTES_MAX: usize = 4 << 20;
+/// The most bytes of what a worker says of why its turn failed, as they are written; more is cut.
+pub const REASON_BYTES_MAX: usize = 4 << 10;
 
 // Transcripts.
 

@@ -13,8 +13,12 @@ use crate::id::ExecutionId;
 pub struct Surroundings {
     /// `--socket`, else `ROOST_SOCKET`.
     pub socket: Option<OsString>,
+    /// Whether it was the flag.
+    pub socket_by_flag: bool,
     /// `--state-dir`, else `ROOST_STATE_DIR`.
     pub state_dir: Option<OsString>,
+    /// Whether it was the flag.
+    pub state_dir_by_flag: bool,
     /// `XDG_RUNTIME_DIR`.
     pub xdg_runtime_dir: Option<OsString>,
     /// `XDG_STATE_HOME`.
@@ -43,10 +47,10 @@ pub enum PathError {
     #[error("no place for the state: HOME and XDG_STATE_HOME are unset and the user has no passwd entry; set ROOST_STATE_DIR")]
     NoHome,
     /// A path must not depend on the current directory.
-    #[error("{variable} must be an absolute path, and `{}` is not", path.display())]
+    #[error("{name} must be an absolute path, and `{}` is not", path.display())]
     Relative {
-        /// What named it.
-        variable: &'static str,
+        /// The flag or variable that named it.
+        name: &'static str,
         /// Its value.
         path: PathBuf,
     },
@@ -66,8 +70,8 @@ impl Surroundings {
     /// A state directory alone puts the socket into it, a socket alone puts the state beside it (`SOCKET.state`): either
     /// gives a private daemon.
     pub fn paths(&self) -> Result<Paths, PathError> {
-        let asked_socket = absolute("ROOST_SOCKET", &self.socket)?;
-        let asked_state = absolute("ROOST_STATE_DIR", &self.state_dir)?;
+        let asked_socket = absolute(if self.socket_by_flag { "--socket" } else { "ROOST_SOCKET" }, &self.socket)?;
+        let asked_state = absolute(if self.state_dir_by_flag { "--state-dir" } else { "ROOST_STATE_DIR" }, &self.state_dir)?;
         let default_socket = self.default_socket()?;
         let state_dir = match (&asked_state, &asked_socket) {
             (Some(state_dir), _) => state_dir.clone(),
@@ -132,10 +136,10 @@ impl Paths {
     }
 }
 
-fn absolute(variable: &'static str, value: &Option<OsString>) -> Result<Option<PathBuf>, PathError> {
+fn absolute(name: &'static str, value: &Option<OsString>) -> Result<Option<PathBuf>, PathError> {
     let Some(value) = value.as_ref().filter(|value| !value.is_empty()) else { return Ok(None) };
     let path = PathBuf::from(value);
-    if path.is_absolute() { Ok(Some(path)) } else { Err(PathError::Relative { variable, path }) }
+    if path.is_absolute() { Ok(Some(path)) } else { Err(PathError::Relative { name, path }) }
 }
 
 fn suffixed(path: &Path, suffix: &str) -> PathBuf {
@@ -189,7 +193,15 @@ mod tests {
 
     #[test]
     fn no_path_depends_on_the_current_directory() {
-        assert!(matches!(Surroundings { state_dir: Some("x".into()), ..user() }.paths(), Err(PathError::Relative { .. })));
+        for (asked, name) in [
+            (Surroundings { state_dir: Some("x".into()), ..user() }, "ROOST_STATE_DIR"),
+            (Surroundings { state_dir: Some("x".into()), state_dir_by_flag: true, ..user() }, "--state-dir"),
+            (Surroundings { socket: Some("x".into()), ..user() }, "ROOST_SOCKET"),
+            (Surroundings { socket: Some("x".into()), socket_by_flag: true, ..user() }, "--socket"),
+            (Surroundings { home: Some("x".into()), ..user() }, "HOME"),
+        ] {
+            assert_eq!(asked.paths(), Err(PathError::Relative { name, path: "x".into() }));
+        }
         assert_eq!(Surroundings::default().paths(), Err(PathError::NoHome));
     }
 }

@@ -33,7 +33,17 @@ pub use tree::{Tree, by_name, is_up, outcome_of};
 pub use user_manager::UserManager;
 pub use wire::{Wire, kind_of};
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen. Long, because two cores may be busy with other tests: it is no measure.
 pub const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Waits for what no descriptor tells of.
+#[track_caller]
+pub fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use roost_core::effect::Effect;
 use roost_proto::id::TreeId;
 use roost_proto::limits::EVENTS_PAGE_MAX;
+use roost_proto::message::events::NumberedEvent;
 use tokio::sync::mpsc;
 
 use super::{Driver, DriverError, Due, Turn};
 use crate::journal::{CommitError, Committed, Snapshot};
-use crate::session::FromSession;
+use crate::session::Arrival;
 use crate::shelf::{Needs, Texts};
 
 /// Records between two snapshots, at least.
@@ -21,7 +22,7 @@ const SNAPSHOT_RETRY_RECORDS: u64 = 1_000;
 
 impl Driver {
     /// Commits a turn and lets its effects go. Sessions are heard while it does not fit on the disk.
-    pub(super) async fn close(&mut self, mut turn: Turn, sessions: &mut mpsc::Receiver<FromSession>) -> Result<(), DriverError> {
+    pub(super) async fn close(&mut self, mut turn: Turn, sessions: &mut mpsc::Receiver<Arrival>) -> Result<(), DriverError> {
         let due = std::mem::take(&mut turn.due);
         self.plan(&mut turn, due);
         if !turn.batch.records.is_empty() {
@@ -35,8 +36,7 @@ impl Driver {
             // a little with every commit, so that its size has a bound however long the daemon runs.
             turn.batch.forget_records_to = Some(self.broker.state().seq);
         }
-        let stream = if self.has_followers() { turn.batch.stream.clone() } else { Vec::new() };
-        let Committed { loaded, texts, tasks, stream: parts } = self.commit(&mut turn, sessions).await?;
+        let (Committed { loaded, texts, tasks, stream: parts }, stream) = self.commit(&mut turn, sessions).await?;
         self.texts = Texts { texts, tasks };
         let (mut loaded, mut parts) = (VecDeque::from(loaded), VecDeque::from(parts));
         for due in turn.due {
@@ -100,14 +100,20 @@ impl Driver {
         }
     }
 
-    /// Commits, however long the disk is full: what has happened must be written, and nothing of it has been told.
-    async fn commit(&mut self, turn: &mut Turn, sessions: &mut mpsc::Receiver<FromSession>) -> Result<Committed, DriverError> {
+    /// Commits, however long the disk is full: what has happened must be written, and nothing of it has been told. Hands back as well
+    /// what followers are to be told, that of hellos in the meantime included.
+    async fn commit(
+        &mut self,
+        turn: &mut Turn,
+        sessions: &mut mpsc::Receiver<Arrival>,
+    ) -> Result<(Committed, Vec<(TreeId, NumberedEvent)>), DriverError> {
         loop {
+            let stream = if self.has_followers() { turn.batch.stream.clone() } else { Vec::new() };
             self.transcripts.draft(&mut turn.drafts, &turn.batch.records, &turn.batch.texts);
             match self.journal.commit(std::mem::take(&mut turn.batch)).await {
                 Ok(committed) => {
                     self.transcripts.tell(std::mem::take(&mut turn.drafts));
-                    return Ok(committed);
+                    return Ok((committed, stream));
                 }
                 Err(CommitError::NoSpace(again)) => {
                     turn.batch = *again;

@@ -1,7 +1,7 @@
 //! A disk without any room: what has happened cannot be written, so nothing of it is told; whoever looks meanwhile sees what is on
 //! disk, and whoever asks for more is told why. Starts whose files could not be written wait here as well.
 
-use roost_core::command::{CallId, Caller, Command};
+use roost_core::command::{CallId, Caller, Command, Speak};
 use roost_core::effect::{Effect, Reply, Spawn};
 use roost_core::state::worker::Worker;
 use roost_proto::limits::NO_SPACE_RETRY;
@@ -10,12 +10,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Driver, DriverError, Due, Turn};
 use crate::perform::progress_of;
-use crate::session::{FromSession, Outgoing, translate};
+use crate::session::{Arrival, FromSession, Outgoing, translate};
 use crate::shelf::Needs;
 
 impl Driver {
     /// Waits for a while with this turn, which does not fit on the disk.
-    pub(super) async fn wait_for_space(&mut self, turn: &mut Turn, sessions: &mut mpsc::Receiver<FromSession>) -> Result<(), DriverError> {
+    pub(super) async fn wait_for_space(&mut self, turn: &mut Turn, sessions: &mut mpsc::Receiver<Arrival>) -> Result<(), DriverError> {
         self.say_ready().await?;
         self.answer_the_turn(turn);
         let until = Instant::now() + NO_SPACE_RETRY;
@@ -107,38 +107,36 @@ impl Driver {
     }
 
     /// Looks and hellos are answered; calls that expect an answer at once get an error; those that wait by nature wait.
-    async fn meanwhile(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
-        match message {
-            FromSession::Connected { .. } => return self.take(turn, message),
-            FromSession::Command { command: command @ Command::Hello { call, .. }, .. } => return self.greet(turn, call, command).await,
-            FromSession::DaemonStatus { call } => self.show_daemon_status(turn, call),
-            FromSession::Watch { call, caller } => self.show_watch(turn, call, caller),
-            FromSession::Restart { call } | FromSession::Events { call, .. } => self.refuse_for_space(call),
+    async fn meanwhile(&mut self, turn: &mut Turn, arrival: Arrival) -> Result<(), DriverError> {
+        match &arrival.message {
+            FromSession::Connected { .. } => return self.arrived(turn, arrival),
+            FromSession::Command { command: Command::Hello { call, .. }, .. } => return self.greet(turn, *call, arrival).await,
+            FromSession::DaemonStatus { call } => self.show_daemon_status(turn, *call),
+            FromSession::Watch { call, caller } => self.show_watch(turn, *call, *caller),
+            FromSession::Restart { call } | FromSession::Events { call, .. } => self.refuse_for_space(*call),
             FromSession::Command {
                 command:
-                    ref look @ (Command::Status { call, .. }
+                    look @ (Command::Status { call, .. }
                     | Command::Count { call, .. }
                     | Command::Result { call, caller: Caller::Root(_) | Caller::Operator, wait: false, .. }),
                 ..
-            } => self.look(turn, call, look),
-            FromSession::Command { ref command, .. } => match expects_an_answer(command) {
+            } => self.look(turn, *call, look),
+            FromSession::Command { command, .. } => match expects_an_answer(command) {
                 Some(call) => self.refuse_for_space(call),
-                None => self.deferred.push_back(message),
+                None => self.deferred.push_back(arrival),
             },
-            FromSession::Gone { .. } => self.deferred.push_back(message),
+            FromSession::Gone { .. } => self.deferred.push_back(arrival),
         }
         Ok(())
     }
 
     /// Who somebody is does not depend on what could not be written. Everything else that comes of the step does.
-    async fn greet(&mut self, turn: &mut Turn, call: CallId, hello: Command) -> Result<(), DriverError> {
-        let mut step = Turn::default();
-        self.step(&mut step, hello)?;
+    async fn greet(&mut self, turn: &mut Turn, call: CallId, hello: Arrival) -> Result<(), DriverError> {
+        let before = std::mem::take(&mut turn.due);
+        self.arrived(turn, hello)?;
         let is_welcome =
             |due: &Due| matches!(due, Due::Effect(Effect::Reply { call: of, .. } | Effect::Refuse { call: of, .. }) if *of == call);
-        let (now, later): (Vec<Due>, Vec<Due>) = step.due.into_iter().partition(is_welcome);
-        turn.batch.records.extend(step.batch.records);
-        turn.changed.extend(step.changed);
+        let (now, later): (Vec<Due>, Vec<Due>) = std::mem::replace(&mut turn.due, before).into_iter().partition(is_welcome);
         self.plan(turn, later);
         for due in now {
             self.perform(due, &mut Default::default()).await?;
@@ -178,6 +176,8 @@ fn expects_an_answer(command: &Command) -> Option<CallId> {
         | Command::Usage { call, .. }
         | Command::Cap { call, .. }
         | Command::Pause { call, .. } => Some(*call),
+        // The texts that it shows lie in the journal, and its connection is not read before it is answered.
+        Command::Speak { call, speak, .. } => (**speak == Speak::Inbox).then_some(*call),
         // A park is held: its client waits for a while, and is parked if there is room by then.
         Command::Park { .. }
         | Command::Hello { .. }
@@ -187,7 +187,6 @@ fn expects_an_answer(command: &Command) -> Option<CallId> {
         | Command::Interrupt { .. }
         | Command::Close { .. }
         | Command::LeaseGone { .. }
-        | Command::Speak { .. }
         | Command::Abandon { .. }
         | Command::RootPresence { .. }
         | Command::Reconcile { .. }

@@ -8,7 +8,7 @@ use roost_proto::link::ToBroker;
 
 use super::{Connection, Driver, DriverError, Due, Turn};
 use crate::journal::Spec;
-use crate::session::{FromSession, Kept, Outgoing, Payload, connection_of, translate};
+use crate::session::{Arrival, FromSession, Kept, Outgoing, Payload, connection_of, translate};
 
 impl Driver {
     /// One message of the supervisor.
@@ -31,8 +31,15 @@ impl Driver {
         self.step(turn, command)
     }
 
+    /// One message of a connection. What it holds may go into the batch, so its room is taken as long as the turn.
+    pub(super) fn arrived(&mut self, turn: &mut Turn, arrival: Arrival) -> Result<(), DriverError> {
+        let Arrival { message, room } = arrival;
+        turn.rooms.push(room);
+        self.take(turn, message)
+    }
+
     /// One message of a connection.
-    pub(super) fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
+    fn take(&mut self, turn: &mut Turn, message: FromSession) -> Result<(), DriverError> {
         match message {
             FromSession::Connected { connection, outgoing } => {
                 self.connections
@@ -94,9 +101,7 @@ impl Driver {
         let first = turn.batch.records.len();
         self.step(turn, command)?;
         match payload {
-            // Its file was looked at before, or it is refused.
-            Payload::None | Payload::Observes | Payload::ContextFile(_) => {}
-            Payload::Context(bytes) => self.keep_said(turn, first, speaker, None, Kept::Bytes(bytes)),
+            Payload::None | Payload::Observes => {}
             Payload::Said { text, context } => self.keep_said(turn, first, speaker, text, context),
             Payload::Launch(tasks) => {
                 let accepted = turn.batch.records[first..]
@@ -144,7 +149,7 @@ impl Driver {
     }
 
     /// What was said lies beside the event that says so; where there is none, nothing was accepted.
-    fn keep_said(&self, turn: &mut Turn, first: usize, speaker: Option<Caller>, text: Option<String>, context: Kept) {
+    fn keep_said(&self, turn: &mut Turn, first: usize, speaker: Option<Caller>, text: Option<String>, context: Option<Kept>) {
         let Some(speaker) = speaker else { return };
         let Taken { text: said, context: saved } = taken_of(&turn.batch.records[first..], speaker);
         let tree = match speaker {
@@ -155,7 +160,8 @@ impl Driver {
         if let (Some(seq), Some(tree), Some(text)) = (said, tree, text) {
             turn.batch.texts.push((seq, tree, text.into_bytes()));
         }
-        if let (Some(worker), Kept::Bytes(bytes)) = (saved, context) {
+        // A file was looked at before, or the call is refused.
+        if let (Some(worker), Some(Kept::Bytes(bytes))) = (saved, context) {
             turn.batch.contexts.push((worker, bytes));
         }
     }

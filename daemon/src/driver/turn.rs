@@ -10,7 +10,7 @@ use roost_proto::message::events::ReadEvents;
 use tokio::sync::mpsc;
 
 use crate::journal::Batch;
-use crate::session::Outgoing;
+use crate::session::{Outgoing, Room};
 use crate::transcript::Drafts;
 
 /// A connection as the driver sees it.
@@ -43,6 +43,8 @@ pub(crate) struct Turn {
     pub(crate) batch: Batch,
     pub(crate) due: Vec<Due>,
     pub(crate) changed: BTreeSet<TreeId>,
+    /// What the messages in it take of the room for calls.
+    pub(crate) rooms: Vec<Room>,
     pub(crate) has_begun: bool,
     /// What transcripts say of it, once it is committed.
     pub(crate) drafts: Drafts,

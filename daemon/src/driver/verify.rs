@@ -32,12 +32,12 @@ impl Driver {
     pub(crate) fn verify(&self, spawn: Spawn, path: PathBuf) {
         let Some(context) = spawn.wake.as_ref().map(|wake| wake.context) else { return };
         let done = self.verifying.clone();
+        let looking = self.lookouts.look(CONTEXT_WITHIN, move || context_file::verify(&path, context));
         tokio::spawn(async move {
-            let work = tokio::task::spawn_blocking(move || context_file::verify(&path, context));
-            let found = match tokio::time::timeout(CONTEXT_WITHIN, work).await {
-                Ok(Ok(Ok(()))) => Found::Same,
-                Ok(Ok(Err(why))) => Found::Other(why),
-                Ok(Err(_)) | Err(_) => Found::Silent,
+            let found = match looking.await {
+                Ok(Some(Ok(()))) => Found::Same,
+                Ok(Some(Err(why))) => Found::Other(why),
+                Ok(None) | Err(_) => Found::Silent,
             };
             if done.send(Verified { spawn, found }).is_err() {
                 tracing::debug!("the driver is gone");

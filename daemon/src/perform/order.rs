@@ -69,8 +69,9 @@ impl Driver {
                     let shelf = self.shelf();
                     let mut items = serde_json::to_vec(&translate::wake(wake, &shelf)).map_err(|error| failed(error.to_string(), false))?;
                     items.push(b'\n');
-                    self.transcripts.woken(spawn, &items);
                     let path = self.outputs.write_stdin(incarnation, &items).map_err(|error| written("its standard input", error))?;
+                    // A start that finds no room is made again, and told once.
+                    self.transcripts.woken(spawn, &items);
                     Stdin::File(bytes_of(&path))
                 }
             }

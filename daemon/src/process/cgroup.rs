@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use roost_proto::id::Incarnation;
+use roost_proto::id::{Epoch, Incarnation};
 use roost_proto::link::ProcessIdentity;
 use sha2::{Digest, Sha256};
 
@@ -41,14 +41,13 @@ pub struct Cgroup {
 }
 
 impl Cgroups {
-    /// Those of this state directory, as the setting has it. Removes what an earlier supervisor left behind empty.
+    /// Those of this state directory, as the setting has it.
     pub fn choose(setting: &Setting, state_dir: &Path) -> Result<Option<Self>, CgroupError> {
         let Some(directory) = place::choose(setting)? else { return Ok(None) };
         let digest = Sha256::digest(state_dir.as_os_str().as_encoded_bytes());
         let tag: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let cgroups = Self { directory, prefix: format!("{PREFIX}{}-", &tag[..TAG_DIGITS]), complained: false };
         tracing::info!(directory = %cgroups.directory.display(), "each worker gets a cgroup");
-        cgroups.sweep();
         Ok(Some(cgroups))
     }
 
@@ -78,12 +77,10 @@ impl Cgroups {
         }
     }
 
-    fn sweep(&self) {
-        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
-            if entry.file_name().to_str().is_some_and(|name| name.starts_with(&self.prefix)) {
-                Cgroup { path: entry.path() }.remove();
-            }
-        }
+    /// Whose cgroups there are.
+    pub fn left(&self) -> Vec<Incarnation> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        entries.filter_map(|entry| incarnation_of(entry.file_name().to_str()?.strip_prefix(&self.prefix)?)).collect()
     }
 }
 
@@ -189,19 +186,25 @@ impl From<Events> for OwnedFd {
 
 /// Whether a directory's name is that of an incarnation's cgroup, of this daemon or another.
 fn is_ours(name: &str) -> bool {
-    let incarnation = |rest: &str| {
-        let (execution, epoch) = rest.strip_prefix("-x")?.split_once('-')?;
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        Some(is_number(execution) && is_number(epoch))
-    };
     let Some((tag, rest)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_at_checked(TAG_DIGITS)) else { return false };
-    tag.bytes().all(|byte| byte.is_ascii_hexdigit()) && incarnation(rest) == Some(true)
+    tag.bytes().all(|byte| byte.is_ascii_hexdigit()) && rest.strip_prefix('-').and_then(incarnation_of).is_some()
+}
+
+/// The incarnation that is written like this at the end of a name.
+fn incarnation_of(text: &str) -> Option<Incarnation> {
+    let (execution, epoch) = text.split_once('-')?;
+    let incarnation = Incarnation { execution: execution.parse().ok()?, epoch: Epoch(epoch.parse().ok()?) };
+    // As we write it, and not otherwise.
+    (incarnation.to_string() == text).then_some(incarnation)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roost_proto::id::{Epoch, ExecutionId};
+    use roost_proto::id::ExecutionId;
+    use roost_proto::link::{SpawnOrder, Stdin};
+
+    use super::super::children::Children;
 
     #[test]
     fn a_name_is_made_of_ids_and_known_again() {
@@ -214,6 +217,37 @@ mod tests {
         {
             assert!(!is_ours(other), "{other}");
         }
+    }
+
+    /// Directories are enough for it: nobody is in them, and one with a file in it cannot be removed.
+    #[test]
+    fn one_that_cannot_be_removed_yet_goes_with_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let cgroups = Cgroups { directory: dir.path().into(), prefix: "roost-0123456789abcdef-".into(), complained: false };
+        let incarnation = |execution| Incarnation { execution: ExecutionId(execution), epoch: Epoch(1) };
+        let [first, second, third] = [1, 2, 3].map(|execution| cgroups.of(incarnation(execution)).path);
+        for path in [&first, &second] {
+            fs::create_dir(path).unwrap();
+            fs::write(path.join("file"), "").unwrap();
+        }
+        let mut found = cgroups.left();
+        found.sort();
+        assert_eq!(found, [incarnation(1), incarnation(2)]);
+        let mut children = Children::new(dir.path()).unwrap().within(Some(cgroups));
+        assert!(first.exists() && second.exists());
+        fs::remove_file(first.join("file")).unwrap();
+        children.spawn(&SpawnOrder {
+            incarnation: incarnation(3),
+            argv: vec![b"/no/such/program".to_vec()],
+            env: Vec::new(),
+            cwd: b"/".to_vec(),
+            umask: 0o77,
+            stdin: Stdin::Null,
+            stdout_path: dir.path().join("out").into_os_string().into_encoded_bytes(),
+            stderr_path: dir.path().join("err").into_os_string().into_encoded_bytes(),
+            leftovers_grace_ms: None,
+        });
+        assert_eq!((first.exists(), second.exists(), third.exists()), (false, true, false));
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct Children {
     watch: Watch,
     /// Where each incarnation has a cgroup, if they have.
     cgroups: Option<Cgroups>,
+    /// Whose cgroup is empty and could not be removed: tried again with the next one that is.
+    unremoved: BTreeSet<Incarnation>,
     /// Ended since the last turn: what they left behind is not known yet.
     unexamined: BTreeSet<Incarnation>,
     /// When to examine them if nothing happens before.
@@ -64,6 +66,7 @@ impl Children {
             by_pid: BTreeMap::new(),
             watch: Watch::new()?,
             cgroups: None,
+            unremoved: BTreeSet::new(),
             unexamined: BTreeSet::new(),
             examine_at: None,
             asked: BTreeMap::new(),
@@ -71,9 +74,12 @@ impl Children {
         })
     }
 
-    /// The same, with a cgroup for each incarnation.
-    pub fn within(self, cgroups: Option<Cgroups>) -> Self {
-        Self { cgroups, ..self }
+    /// The same, with a cgroup for each incarnation. What an earlier supervisor left there is removed, now or when it is empty.
+    pub fn within(mut self, cgroups: Option<Cgroups>) -> Self {
+        let left = cgroups.as_ref().map(Cgroups::left).unwrap_or_default();
+        self.cgroups = cgroups;
+        left.into_iter().for_each(|incarnation| self.close_cgroup(incarnation));
+        self
     }
 
     /// Readable when [`watched`](Self::watched) has something to do.
@@ -92,7 +98,7 @@ impl Children {
             Ok(started) => {
                 if let (Some(cgroups), Some(cgroup), Some(error)) = (&mut self.cgroups, &cgroup, &started.outside) {
                     cgroups.complain(cgroup, "cannot be entered", error);
-                    cgroup.remove();
+                    self.close_cgroup(incarnation);
                 }
                 tracing::debug!(%incarnation, pid = started.process.pid, "started");
                 self.by_pid.insert(started.process.pid, incarnation);
@@ -101,8 +107,8 @@ impl Children {
             }
             Err(error) => {
                 tracing::debug!(%incarnation, %error, "not started");
-                if let Some(cgroup) = cgroup {
-                    cgroup.remove();
+                if cgroup.is_some() {
+                    self.close_cgroup(incarnation);
                 }
                 self.reports.push(ToBroker::SpawnFailed { incarnation, reason: error.to_string(), transient: error.is_transient() });
             }

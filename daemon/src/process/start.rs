@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use roost_proto::link::{ProcessIdentity, SpawnOrder, Stdin};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::umask;
 
@@ -143,9 +143,10 @@ fn open_input(stdin: &Stdin) -> Result<(OwnedFd, Option<OwnedFd>), SpawnError> {
         Stdin::Null => Ok((open(Path::new("/dev/null"))?, None)),
         Stdin::File(path) => Ok((open(Path::new(OsStr::from_bytes(path)))?, None)),
         Stdin::Pipe => {
-            let pipe = pipe_with(PipeFlags::CLOEXEC);
+            // Only our end: a worker that has filled the pipe itself must not hold us up, and its own end is as it expects it.
+            let made = pipe_with(PipeFlags::CLOEXEC).and_then(|pipe| fcntl_setfl(&pipe.1, OFlags::NONBLOCK).map(|()| pipe));
             let (read, write) =
-                pipe.map_err(|error| SpawnError::File { what: "standard input", path: "(pipe)".into(), source: error.into() })?;
+                made.map_err(|error| SpawnError::File { what: "standard input", path: "(pipe)".into(), source: error.into() })?;
             Ok((read, Some(write)))
         }
     }

@@ -395,6 +395,18 @@ alone! {
     }
 }
 
+alone! {
+    fn a_worker_that_has_filled_its_own_input_holds_nobody_up(world) {
+        let fill = "dd if=/dev/zero of=/proc/self/fd/0 bs=1 count=1000000 oflag=nonblock conv=notrunc 2>/dev/null; echo up > fifo; exec sleep 300";
+        let mut order = world.order(1, &["sh", "-c", fill]);
+        order.stdin = Stdin::Pipe;
+        world.script_by(order);
+        world.children.signal(incarnation(1), Signal::CloseStdin);
+        world.children.signal(incarnation(1), Signal::Term);
+        assert_eq!(world.exited(1).0, ExitStatus::Signal(15));
+    }
+}
+
 const STUBBORN: &str = "trap '' TERM; ";
 
 alone! {
@@ -623,11 +635,11 @@ alone! {
         world.emptied(1);
         world.children.forget(incarnation(1));
         assert_eq!(world.cgroup_names().len(), 1);
-        // Another supervisor leaves what is in use alone, and removes what is not.
+        // Another supervisor leaves what is in use alone until it is not, and removes what is not.
         let names = world.cgroup_names();
         let other = world.cgroups.as_ref().unwrap().join(names[0].replace("x1-1", "x7-1"));
         fs::create_dir_all(other.join("deeper")).unwrap();
-        drop(World::children(&world.dir, world.cgroups.as_deref()));
+        world.children = World::children(&world.dir, world.cgroups.as_deref());
         assert_eq!(world.cgroup_names(), names);
         for pid in leftovers {
             if let Some(stat) = identity::stat(pid) {

@@ -10,30 +10,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use interprocess::local_socket::traits::tokio::Listener as _;
 use interprocess::os::unix::uds_local_socket::tokio::{Listener, Stream};
-use roost_proto::limits::ACCEPT_PAUSE;
+use roost_proto::limits::{ACCEPT_PAUSE, LOOKS_MAX, LOOKS_PER_CONNECTION_MAX};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::{self, JoinSet};
 use tracing::{debug, error, warn};
 
 use super::connection::Place;
+use super::freight::{Freight, room_for_all};
 use super::intake::Store;
-use super::{Bounds, ConnectionId, FromSession, connection, envelope, peer};
+use super::{Arrival, Bounds, ConnectionId, connection, envelope, peer};
+use crate::lookouts::Lookouts;
 
 /// Most strangers that are on their way out at one time: so many connections there may be beyond the limit.
 const LEAVING_MAX: usize = 100;
 
 /// Accepts until the listener or the driver is gone.
-pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<FromSession>, bounds: Bounds) -> io::Error {
+pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<Arrival>, bounds: Bounds) -> io::Error {
     let listener = match listening(listener) {
         Ok(listener) => listener,
         Err(error) => return error,
     };
-    let store = Store::new(bounds.lines_bytes);
-    let mut inside =
-        Inside { tasks: JoinSet::new(), guests: HashMap::new(), leaving: 0, arrivals: 0, last: ConnectionId(0), store, inbox, bounds };
+    let mut inside = Inside {
+        tasks: JoinSet::new(),
+        guests: HashMap::new(),
+        leaving: 0,
+        arrivals: 0,
+        store: Store::new(bounds.lines_bytes),
+        freight: room_for_all(bounds.calls_bytes),
+        lookouts: Lookouts::new(LOOKS_MAX, LOOKS_PER_CONNECTION_MAX),
+        last: ConnectionId(0),
+        inbox,
+        bounds,
+    };
     loop {
         tokio::select! {
             // Once the driver is gone nobody is let in any more: whoever comes back after its connection was closed is the next broker's.
@@ -104,8 +115,10 @@ struct Inside {
     leaving: usize,
     arrivals: u64,
     store: Store,
+    freight: Arc<Semaphore>,
+    lookouts: Lookouts,
     last: ConnectionId,
-    inbox: mpsc::Sender<FromSession>,
+    inbox: mpsc::Sender<Arrival>,
     bounds: Bounds,
 }
 
@@ -136,7 +149,13 @@ impl Inside {
             return refuse(&stream, ErrorKind::Limit, &message, "end some, then connect again");
         }
         let number = self.next_number();
-        let place = Arc::new(Place { store: self.store.clone(), is_known: AtomicBool::new(false), wanted: Notify::new() });
+        let place = Arc::new(Place {
+            store: self.store.clone(),
+            freight: Freight::new(Arc::clone(&self.freight), self.bounds.calls_bytes_each),
+            lookouts: self.lookouts.of_another(),
+            is_known: AtomicBool::new(false),
+            wanted: Notify::new(),
+        });
         let serving = connection::serve(number, stream, peer.pid, Arc::clone(&place), self.inbox.clone(), self.bounds);
         let id = self.tasks.spawn(serving).id();
         self.arrivals += 1;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
-use roost_core::command::{CallId, Command};
+use roost_core::command::CallId;
 use roost_proto::frame::LineTooLong;
 use roost_proto::limits::{
     CALLS_PER_CONNECTION_MAX, HELLO_BYTES_MAX, LAST_WORDS_WITHIN, LINE_BYTES_MAX, LINES_BYTES_MAX, OUTGOING_MAX, RESULTS_PER_CONNECTION_MAX,
@@ -16,20 +16,27 @@ use roost_proto::message::Request;
 use roost_proto::message::launch::Launch;
 use roost_proto::rpc::{Call, ErrorKind, ErrorObject};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use super::envelope::read_call;
+use super::freight::Freight;
 use super::hang_up::HangUp;
 use super::intake::{Intake, Read, Store};
 use super::look::{self, Question};
-use super::output::{Close, Output, Weight};
-use super::{Bounds, ConnectionId, FromSession, call_of, line, peer, translate};
+use super::output::{Close, Output};
+use super::weight::Weight;
+use super::{Arrival, Bounds, ConnectionId, FromSession, call_of, line, peer, translate};
+use crate::lookouts::Lookouts;
 
 /// What a connection shares with the door.
 pub(super) struct Place {
     /// Room for long lines.
     pub(super) store: Store,
+    /// Room for its calls on their way.
+    pub(super) freight: Freight,
+    /// Threads for what its calls say of the file system.
+    pub(super) lookouts: Lookouts,
     /// Whether the peer has said who it is.
     pub(super) is_known: AtomicBool,
     /// Told when the place of a stranger is wanted.
@@ -42,12 +49,12 @@ pub(super) async fn serve(
     stream: Stream,
     pid: Option<u32>,
     place: Arc<Place>,
-    inbox: mpsc::Sender<FromSession>,
+    inbox: mpsc::Sender<Arrival>,
     bounds: Bounds,
 ) {
     let (sender, outgoing) = mpsc::channel(OUTGOING_MAX);
     let hello_by = Instant::now() + bounds.hello_within;
-    if inbox.send(FromSession::Connected { connection: number, outgoing: sender }).await.is_err() {
+    if inbox.send(FromSession::Connected { connection: number, outgoing: sender }.into()).await.is_err() {
         return debug!(connection = number.0, "the driver is gone");
     }
     let mut connection = Connection {
@@ -72,7 +79,7 @@ pub(super) async fn serve(
         output.last_words(&stream, LAST_WORDS_WITHIN).await;
     }
     drop(stream);
-    if inbox.send(FromSession::Gone { connection: number, calls: output.unanswered() }).await.is_err() {
+    if inbox.send(FromSession::Gone { connection: number, calls: output.unanswered() }.into()).await.is_err() {
         debug!(connection = number.0, "the driver is gone");
     }
 }
@@ -81,7 +88,7 @@ struct Connection {
     number: ConnectionId,
     stream: Stream,
     pid: Option<u32>,
-    inbox: mpsc::Sender<FromSession>,
+    inbox: mpsc::Sender<Arrival>,
     output: Output,
     intake: Intake,
     place: Arc<Place>,
@@ -152,20 +159,25 @@ impl Connection {
             return Ok(());
         }
         let number = self.next_call();
+        let bytes = call.params.as_ref().map_or(0, |params| params.get().len());
         let asked = match self.translate(number, call).await? {
             Ok(asked) => self.look(asked).await?,
             Err(error) => Err(error),
         };
         match asked {
             Ok(asked) => {
-                let weight = weight(&asked);
+                let weight = Weight::of(&asked);
                 if weight == Weight::Large && self.output.large() >= RESULTS_PER_CONNECTION_MAX {
                     let message = format!("{RESULTS_PER_CONNECTION_MAX} calls of this connection wait for results, and that is the limit");
                     let hint = Some("read the answers, or open another connection".into());
                     self.output.refuse(Some(id), ErrorObject::new(ErrorKind::Limit, message, hint));
                     return Ok(());
                 }
-                let sent = self.output.meanwhile(&self.stream, self.inbox.send(asked)).await?;
+                let sending = async {
+                    let room = self.place.freight.room(bytes).await;
+                    self.inbox.send(Arrival { message: asked, room }).await
+                };
+                let sent = self.output.meanwhile(&self.stream, sending).await?;
                 sent.map_err(|_| Close::NoDriver)?;
                 self.output.expect(number, id, weight);
             }
@@ -192,11 +204,10 @@ impl Connection {
     async fn look(&mut self, asked: FromSession) -> Result<Result<FromSession, ErrorObject>, Close> {
         let Some(question) = Question::of(&asked) else { return Ok(Ok(asked)) };
         let within = question.within();
-        let work = tokio::task::spawn_blocking(move || question.look());
-        Ok(match self.output.meanwhile(&self.stream, timeout(within, work)).await? {
-            Ok(Ok(found)) => look::answered(asked, Some(found)),
-            Ok(Err(failed)) => Err(unread(&failed)),
-            Err(_) => look::answered(asked, None),
+        let looking = self.place.lookouts.look(within, move || question.look());
+        Ok(match self.output.meanwhile(&self.stream, looking).await? {
+            Ok(found) => look::answered(asked, found),
+            Err(failed) => Err(unread(&failed)),
         })
     }
 
@@ -273,18 +284,4 @@ enum Waited {
     Wanted,
     HelloLate,
     LineLate,
-}
-
-/// How a call's answer bears on the calls after it.
-fn weight(asked: &FromSession) -> Weight {
-    let FromSession::Command { command, .. } = asked else { return Weight::Small };
-    if let Command::Result { wait, .. } = command {
-        return if *wait { Weight::Large } else { Weight::First };
-    }
-    if let Command::Launch { launch, .. } = command {
-        return if launch.foreground { Weight::Large } else { Weight::Small };
-    }
-    // Three decide as whom the next call is made. A status is large: a peer that reads none has one on its way, not hundreds.
-    let first = matches!(command, Command::Hello { .. } | Command::Open { .. } | Command::Attach { .. } | Command::Status { .. });
-    if first { Weight::First } else { Weight::Small }
 }

@@ -41,14 +41,12 @@ impl Question {
         if let Payload::Launch(tasks) = payload {
             return Some(Self::Cwds(tasks.iter().map(|task| task.cwd.as_os_str().into()).collect()));
         }
-        if let Payload::Said { context: Kept::File(path), .. } = payload {
-            return Some(Self::Context(path.clone()));
-        }
         // Nobody but a worker can park, and is told so.
-        if let (Command::Park { caller: Caller::Worker { .. }, .. }, Payload::ContextFile(path)) = (command, payload) {
-            return Some(Self::Context(path.clone()));
+        let may_save = !matches!(command, Command::Park { caller: Caller::Root(_) | Caller::Operator, .. });
+        match payload {
+            Payload::Said { context: Some(Kept::File(path)), .. } if may_save => Some(Self::Context(path.clone())),
+            Payload::Said { .. } | Payload::None | Payload::Observes | Payload::Launch(_) => None,
         }
-        None
     }
 
     /// How long the answer may take.
@@ -86,8 +84,15 @@ pub fn answered(mut asked: FromSession, found: Option<Found>) -> Result<FromSess
             Some(Found::Cwds(what)) => what.map(|what| Rejection::BadCwd { what }),
             Some(Found::Context(_)) | None => Some(Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() }),
         };
-    } else if let (Command::Speak { speak, .. }, Payload::Said { context: kept, .. }) = (&mut *command, &mut *payload) {
+    } else if let Payload::Said { context: kept, .. } = payload {
         let (path, taken) = of_file(found)?;
+        // The path lies beside the event, where the bytes of other contexts do.
+        *kept = Some(Kept::Bytes(path.into_os_string().into_vec()));
+        if let Command::Park { context, .. } = command {
+            *context = taken;
+            return Ok(asked);
+        }
+        let Command::Speak { speak, .. } = command else { return Ok(asked) };
         match &mut **speak {
             Speak::Settle { settle } => settle.context = Some(taken),
             Speak::ParkReady { context } => *context = Some(taken),
@@ -99,12 +104,6 @@ pub fn answered(mut asked: FromSession, found: Option<Found>) -> Result<FromSess
             | Speak::Message { .. }
             | Speak::TellLead { .. } => {}
         }
-        *kept = Kept::Bytes(path.into_os_string().into_vec());
-    } else if let Command::Park { context, .. } = command {
-        let (path, taken) = of_file(found)?;
-        *context = taken;
-        // The path lies beside the event, where the bytes of other contexts do.
-        *payload = Payload::Context(path.into_os_string().into_vec());
     }
     Ok(asked)
 }

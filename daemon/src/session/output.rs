@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, error};
 
 use super::envelope::{answer_line, error_line, notice_line, progress_line};
+use super::weight::Weight;
 use super::{Outgoing, Standing};
 
 /// Why a connection ends.
@@ -52,17 +53,6 @@ pub enum Close {
     /// The socket failed.
     #[error("the socket failed: {0}")]
     Socket(#[from] io::Error),
-}
-
-/// What the answer to a call means for the calls after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
-    /// Nothing.
-    Small,
-    /// They are not read before it is here.
-    First,
-    /// Only a few like it may wait.
-    Large,
 }
 
 /// The speaking half.

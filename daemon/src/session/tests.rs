@@ -22,7 +22,7 @@ const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"hello","params":{"proto
 
 struct World {
     path: PathBuf,
-    inbox: mpsc::Receiver<FromSession>,
+    inbox: mpsc::Receiver<Arrival>,
     serving: JoinHandle<std::io::Error>,
     _dir: tempfile::TempDir,
 }
@@ -40,7 +40,7 @@ struct Client(BufReader<UnixStream>);
 
 impl World {
     async fn next(&mut self) -> FromSession {
-        timeout(PATIENCE, self.inbox.recv()).await.expect("the driver hears something").expect("the wing is there")
+        timeout(PATIENCE, self.inbox.recv()).await.expect("the driver hears something").expect("the wing is there").message
     }
 
     /// A client, and what the driver hears of it.
@@ -538,6 +538,26 @@ async fn a_peer_that_asks_for_much_has_one_large_answer_on_its_way() {
     assert_eq!(world.asked().await.0, 30);
     client.line().await;
     client.line().await;
+    for method in ["events", "usage", "inbox"] {
+        client.send(&[read(4, method, "{}"), asking(5, 50)].join("\n")).await;
+        let call = match world.next().await {
+            FromSession::Events { call, .. } => call,
+            FromSession::Command { command: Command::Usage { call, .. } | Command::Speak { call, .. }, .. } => call,
+            FromSession::Command { .. }
+            | FromSession::Connected { .. }
+            | FromSession::Gone { .. }
+            | FromSession::DaemonStatus { .. }
+            | FromSession::Restart { .. }
+            | FromSession::Watch { .. } => panic!("something else than {method}"),
+        };
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        assert!(world.inbox.is_empty(), "another call was passed on before {method} was answered");
+        answer(&outgoing, call, None).await;
+        assert_eq!(world.asked().await.0, 50);
+        client.line().await;
+    }
     // Calls that wait do not stop those after them, and are counted.
     let waiting: Vec<String> =
         (0..=RESULTS_PER_CONNECTION_MAX as u64).map(|n| read(100 + n, "result", r#"{"name":"n","wait":true}"#)).collect();
@@ -553,6 +573,32 @@ async fn a_peer_that_asks_for_much_has_one_large_answer_on_its_way() {
     assert_eq!(client.line().await["id"], 103);
     client.send(&waiting[0]).await;
     assert!(matches!(world.command().await.0, Command::Result { .. }));
+}
+
+#[tokio::test]
+async fn a_peer_whose_calls_are_too_much_is_read_later_and_stalls_nobody() {
+    let mut world = world(Bounds { calls_bytes_each: 64 << 10, calls_bytes: 96 << 10, ..Bounds::default() });
+    let (mut client, _, _outgoing) = world.greeted().await;
+    let (mut other, _, _other_outgoing) = world.greeted().await;
+    let words = |id: u64| {
+        let text = "x".repeat(40 << 10);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tell_lead","params":{{"request_id":"r","text":"{text}"}}}}"#)
+    };
+    client.send(&[words(2), words(3)].join("\n")).await;
+    // The driver keeps it, as on a full disk.
+    let kept = timeout(PATIENCE, world.inbox.recv()).await.unwrap().unwrap();
+    other.send(&[words(2), asking(3, 30)].join("\n")).await;
+    let Some(Arrival { message: FromSession::Command { command: Command::Speak { call, .. }, .. }, room }) = world.inbox.recv().await
+    else {
+        panic!("no words")
+    };
+    let first = connection_of(call);
+    assert_eq!(world.asked().await.0, 30);
+    assert!(world.inbox.is_empty(), "the second of one peer is here while the first is kept");
+    drop(kept);
+    let (Command::Speak { call, .. }, _) = world.command().await else { panic!("no words") };
+    assert_ne!(connection_of(call), first);
+    drop(room);
 }
 
 #[tokio::test]

@@ -4,9 +4,9 @@
 //! checked as far as it can be without the broker's state.
 
 use roost_core::command::{self, CallId, Caller, Claim, Command};
-use roost_core::event::{Context, Digest, Place};
+use roost_core::event::Digest;
 use roost_proto::id::{Token, TreeId};
-use roost_proto::limits::{CONTEXT_BYTES_MAX, NAMES_PER_CALL_MAX};
+use roost_proto::limits::NAMES_PER_CALL_MAX;
 use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
 use roost_proto::message::deliver::Inbox;
 use roost_proto::message::events::ReadEvents;
@@ -18,6 +18,7 @@ use roost_proto::message::status::Status;
 use roost_proto::message::stop::{Interrupt, Stop};
 use roost_proto::message::tree::{Attach, Cap, Close, Open, Pause, Watch};
 use roost_proto::message::usage::ReadUsage;
+use roost_proto::message::worker::SavedContext;
 use roost_proto::message::{METHODS, PROTOCOL_VERSION, Request};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -31,12 +32,14 @@ use super::{FromSession, Payload, Standing};
 mod answers;
 mod items;
 mod launch;
+mod pages;
 mod settings;
 mod speak;
 
 pub use answers::{Answer, Files, Outputs, progress, refusal, reply_to, wake};
-pub use items::delivery;
+pub use items::deliveries;
 pub use launch::shown;
+pub use pages::pages;
 pub use settings::{delivery_out, settings_in, settings_out};
 
 /// The oldest protocol version that this build speaks.
@@ -195,25 +198,19 @@ fn open(call: CallId, open: Open) -> Result<FromSession, ErrorObject> {
 }
 
 fn park(call: CallId, caller: Caller, park: Park) -> Result<FromSession, ErrorObject> {
-    let bad = |message: String, hint: &str| Err(ErrorObject::new(ErrorKind::BadValue, message, Some(hint.into())));
-    let bytes = match (park.context, park.context_path) {
-        (Some(context), None) => context.0,
-        (None, Some(path)) => {
-            // What is in it is found before the call goes on.
-            let context = Context { digest: digest_of(&[]), bytes: 0, place: Place::Path };
-            let payload = Payload::ContextFile(path.as_os_str().into());
-            return Ok(FromSession::Command { command: Command::Park { call, caller, context }, payload });
-        }
+    let saved = match (park.context, park.context_path) {
+        (Some(context), None) => SavedContext::Bytes(context),
+        (None, Some(path)) => SavedContext::Path(path),
         (Some(_), Some(_)) | (None, None) => {
-            return bad("a park has either a context or the path of one".into(), "send `context` or `context_path`");
+            let message = "a park has either a context or the path of one";
+            return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("send `context` or `context_path`".into())));
         }
     };
-    if bytes.len() > CONTEXT_BYTES_MAX {
-        let message = format!("the context must have at most {CONTEXT_BYTES_MAX} bytes, and this one has {}", bytes.len());
-        return bad(message, "keep it in a file, and park with `--context-path FILE`");
-    }
-    let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64, place: Place::Journal };
-    Ok(FromSession::Command { command: Command::Park { call, caller, context }, payload: Payload::Context(bytes) })
+    let (context, kept) = speak::saved(saved)?;
+    Ok(FromSession::Command {
+        command: Command::Park { call, caller, context },
+        payload: Payload::Said { text: None, context: Some(kept) },
+    })
 }
 
 fn read<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, ErrorObject> {
@@ -253,6 +250,9 @@ fn random<const N: usize>() -> Result<[u8; N], ErrorObject> {
 
 #[cfg(test)]
 mod tests {
+    use roost_proto::limits::CONTEXT_BYTES_MAX;
+
+    use super::super::Kept;
     use super::*;
 
     fn asked(method: &str, params: &str) -> Result<FromSession, ErrorObject> {
@@ -290,7 +290,10 @@ mod tests {
     #[test]
     fn a_context_is_kept_whole_and_bounded() {
         let bytes = r#"{"context":{"bytes":[255,0,10]}}"#;
-        let Ok(FromSession::Command { command: Command::Park { context, .. }, payload: Payload::Context(kept) }) = asked("park", bytes)
+        let Ok(FromSession::Command {
+            command: Command::Park { context, .. },
+            payload: Payload::Said { text: None, context: Some(Kept::Bytes(kept)) },
+        }) = asked("park", bytes)
         else {
             panic!("no park")
         };

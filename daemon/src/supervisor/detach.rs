@@ -12,10 +12,10 @@ use std::process::ExitCode;
 
 use roost_proto::link::ExitStatus;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, WaitOptions, geteuid, waitpid};
 
 use super::broker_process::own_program;
-use crate::config::{DaemonFlags, scrubbed};
+use crate::config::{DaemonFlags, EXIT_REFUSED, scrubbed};
 use crate::process::spawn::{Launch, launch};
 
 /// Starts it and waits for its line.
@@ -30,6 +30,11 @@ pub fn start(flags: &DaemonFlags) -> ExitCode {
 }
 
 fn start_and_wait(flags: &DaemonFlags) -> io::Result<u8> {
+    // The process in the background gets all of it as flags, and could not say any more what had named a path.
+    if let Err(error) = flags.surroundings(geteuid().as_raw()).paths() {
+        say(&format!("error: {error}\n"));
+        return Ok(EXIT_REFUSED);
+    }
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let null = File::open("/dev/null")?;
     let stderr = io::stderr();

@@ -139,20 +139,65 @@ impl Refusal {
     }
 }
 
+/// What a start has made. It goes again when the start is refused, as far as nobody else has put anything there.
+#[derive(Debug, Default)]
+pub struct Made {
+    /// The outer ones first.
+    directories: Vec<PathBuf>,
+    /// In those directories.
+    files: Vec<PathBuf>,
+}
+
+impl Made {
+    /// The daemon runs, or another one does that uses them: they stay.
+    pub fn keep(&mut self) {
+        self.directories.clear();
+        self.files.clear();
+    }
+
+    /// Makes a private directory with all above it.
+    fn directory(&mut self, path: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> = path.ancestors().take_while(|path| fs::symlink_metadata(path).is_err()).collect();
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        self.directories.extend(missing.into_iter().rev().filter(|path| path.is_dir()).map(Path::to_owned));
+        made
+    }
+
+    /// This file is ours, or may be made next.
+    pub fn file(&mut self, path: PathBuf) {
+        if path.parent().is_some_and(|parent| self.directories.iter().any(|made| made == parent)) {
+            self.files.push(path);
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let files = self.files.iter().map(fs::remove_file);
+        let directories = self.directories.iter().rev().map(fs::remove_dir);
+        for error in files.chain(directories).filter_map(Result::err).filter(|error| error.kind() != io::ErrorKind::NotFound) {
+            tracing::debug!(%error, "something that a refused start has made stays");
+        }
+    }
+}
+
 /// Applies the rule for paths and makes the directories, all private.
-pub fn prepare(surroundings: &Surroundings) -> Result<Paths, Refusal> {
+pub fn prepare(surroundings: &Surroundings) -> Result<(Paths, Made), Refusal> {
     let paths = surroundings.paths()?;
+    let mut made = Made::default();
     check_variables(surroundings)?;
     let uid = surroundings.uid;
     let state = Directory { what: "state directory", variable: "ROOST_STATE_DIR", uid };
-    state.make(&paths.state_dir, &["lock", "start.lock", "daemon.log", "executions"])?;
-    state.make(&paths.executions(), &[])?;
+    state.make(&mut made, &paths.state_dir, &["lock", "start.lock", "daemon.log", "executions"])?;
+    state.make(&mut made, &paths.executions(), &[])?;
+    made.file(paths.daemon_log());
+    made.file(paths.lock());
     if let (Some(directory), Some(name)) = (paths.socket.parent(), paths.socket.file_name().and_then(|name| name.to_str()))
         && directory != paths.state_dir
     {
-        Directory { what: "socket directory", variable: "ROOST_SOCKET", uid }.make(directory, &[name])?;
+        Directory { what: "socket directory", variable: "ROOST_SOCKET", uid }.make(&mut made, directory, &[name])?;
     }
-    Ok(paths)
+    Ok((paths, made))
 }
 
 /// After `su` and the like these may still be the other user's.
@@ -185,11 +230,11 @@ struct Directory {
 
 impl Directory {
     /// `files` are Roost's own: a directory with one of them was made for Roost.
-    fn make(&self, path: &Path, files: &[&str]) -> Result<(), Refusal> {
+    fn make(&self, made: &mut Made, path: &Path, files: &[&str]) -> Result<(), Refusal> {
         let Self { what, variable, uid } = *self;
         let failed = |action, source| Refusal::Directory { what, path: path.into(), action, variable, source };
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        let found = fs::metadata(path).map_err(|error| failed("made", made.err().unwrap_or(error)))?;
+        let making = made.directory(path);
+        let found = fs::metadata(path).map_err(|error| failed("made", making.err().unwrap_or(error)))?;
         if !found.is_dir() {
             return Err(Refusal::NotDirectory { what, path: path.into(), variable });
         }
@@ -240,7 +285,9 @@ mod tests {
     #[test]
     fn directories_are_made_private_with_their_parents() {
         let dir = tempfile::tempdir().unwrap();
-        let paths = prepare(&private(dir.path())).unwrap();
+        let (paths, mut made) = prepare(&private(dir.path())).unwrap();
+        made.keep();
+        drop(made);
         for made in [dir.path().join("a"), paths.state_dir.clone(), paths.executions(), dir.path().join("b")] {
             assert_eq!(mode(&made), 0o700, "{made:?}");
         }
@@ -279,5 +326,25 @@ mod tests {
         fs::write(dir.path().join("b"), "").unwrap();
         let refusal = prepare(&private(dir.path())).unwrap_err();
         assert!(matches!(&refusal, Refusal::NotDirectory { path, .. } if path.ends_with("b")), "{refusal}");
+    }
+
+    #[test]
+    fn a_refused_start_leaves_nothing_that_it_has_made_and_everything_else() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(dir.path().join("b"), "").unwrap();
+        prepare(&private(dir.path())).unwrap_err();
+        assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
+        fs::remove_file(dir.path().join("b")).unwrap();
+        let (paths, made) = prepare(&private(dir.path())).unwrap();
+        fs::write(paths.lock(), "").unwrap();
+        drop(made);
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["a"]);
+        // What somebody else has put there stays.
+        let (paths, made) = prepare(&private(dir.path())).unwrap();
+        fs::write(paths.state_dir.join("letter"), "").unwrap();
+        drop(made);
+        assert!(paths.state_dir.join("letter").exists() && !paths.executions().exists() && !dir.path().join("b").exists());
     }
 }

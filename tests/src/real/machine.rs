@@ -14,9 +14,9 @@ pub struct SmallDisk {
 
 impl SmallDisk {
     /// Mounts it there. `None`, with a printed reason, where that is not possible.
-    pub fn mount(path: &Path, mebibytes: u32) -> Option<Self> {
+    pub fn mount(path: &Path, kibibytes: u32) -> Option<Self> {
         fs::create_dir_all(path).expect("a directory");
-        let options = format!("size={mebibytes}m,mode=0700");
+        let options = format!("size={kibibytes}k,mode=0700");
         let done = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "roost-tests"]).arg(path).output();
         match done {
             Ok(done) if done.status.success() => Some(Self { path: path.to_owned(), fill: path.join("fill") }),

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use roost_proto::limits::LINE_BYTES_MAX;
 use serde_json::{Value, json};
 
 use super::PATIENCE;
@@ -108,6 +109,7 @@ impl Wire {
         loop {
             if let Some(at) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.buffer.drain(..=at).collect();
+                assert!(at <= LINE_BYTES_MAX, "a line of {at} bytes");
                 let text = String::from_utf8_lossy(&line).into_owned();
                 return Some(serde_json::from_slice(&line).unwrap_or_else(|error| panic!("{error}: {text}")));
             }

@@ -25,6 +25,43 @@ fn a_long_task_arrives_whole_and_a_long_answer_goes_out_whole() {
     assert!(answer.starts_with(shown) && (result["answer_truncated"] == true) == (shown.len() < answer.len()));
 }
 
+#[test]
+fn words_that_grow_as_json_are_split_over_lines_and_none_is_lost() {
+    let home = Home::new();
+    let (tree, mut agents) = (Tree::open(&home, &[]), Agents::new(&home));
+    let mut w = agents.start(&tree, "w", 0);
+    // Each byte takes six on a line: two of these are more than a line may have.
+    let text = "\u{1}".repeat(1 << 20);
+    for number in ["1", "2", "3"] {
+        w.call("tell_lead", json!({"request_id": number, "text": text})).unwrap();
+    }
+    let mut lead = Lead::new(&home, &tree);
+    let look = lead.call("inbox", json!({})).unwrap();
+    assert_eq!((look["items"].as_array().unwrap().len(), &look["more"]), (1, &json!(2)));
+    for _ in 0..3 {
+        let delivery = lead.take();
+        let items = delivery["items"].as_array().unwrap();
+        assert!(items.len() == 1 && items[0]["text"] == text.as_str(), "{}", items.len());
+    }
+    assert!(lead.owed().is_empty());
+    w.finish("done");
+    assert_eq!(tree.answer("w"), "done");
+}
+
+#[test]
+fn why_a_turn_failed_is_cut_where_it_is_too_long() {
+    let home = Home::new();
+    let (tree, mut agents) = (Tree::open(&home, &[]), Agents::new(&home));
+    let mut w = agents.start(&tree, "w", 0);
+    let message = "why ".repeat(500_000);
+    w.call("settle", json!({"answer": "part", "ended": {"error": {"kind": "provider", "message": message}}})).unwrap();
+    w.exit(0);
+    let result = tree.result("w");
+    assert_eq!((outcome_of(&result), &result["answer"]), ("provider", &json!("part")));
+    let shown = result["outcome"]["message"].as_str().unwrap();
+    assert!(message.starts_with(shown) && (1_000..10_000).contains(&shown.len()), "{}", shown.len());
+}
+
 // B13: at the command, the library and the wire. The Pi extension has tests of its own.
 #[test]
 fn separators_of_unicode_in_an_answer_are_data_for_every_reader() {

@@ -1,9 +1,12 @@
 //! `kill -9` of broker, supervisor, worker and client, in the middle of things and at random moments.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use roost_tests::real::{Home, Tree, Watched, Wire, by_name, is_up, outcome_of};
+use roostd::journal::{Batch, ClockMark, Journal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -123,6 +126,39 @@ fn the_next_supervisor_adopts_what_runs_and_nothing_runs_twice() {
     assert_eq!((outcome_of(&result), &result["answer"], &result["partial"]), ("lost", &json!("R1\n"), &json!(true)));
     assert_eq!(tree.answer("w2"), "R2\n");
     assert_eq!((home.read("L").as_str(), home.read("M").as_str()), ("start\n", "go\n"));
+}
+
+/// As if the machine had been started anew since the daemon wrote its journal last.
+fn written_in_another_boot(home: &Home) {
+    let (journal, recovered) = Journal::open(&home.state_dir()).unwrap();
+    let clock = ClockMark { boot_id: "another".into(), ..recovered.clock.unwrap() };
+    let commit = pin!(journal.commit(Batch { clock: Some(clock), ..Batch::default() }));
+    // The first poll hands it over; the end of the journal waits for it.
+    assert!(commit.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+#[test]
+fn a_process_of_another_boot_is_never_taken_for_one_that_lives() {
+    let home = Home::new();
+    let (mut events, mut gate) = (home.fifo("events"), home.fifo("gate"));
+    let tree = Tree::open(&home, &["--cap", "1"]);
+    tree.spawn("w", r#"trap 'echo signalled >"$F/L"' TERM; echo up >"$F/events"; read x <"$F/gate"; echo over >"$F/events""#);
+    tree.spawn("next", "echo N");
+    assert_eq!(events.line(), "up");
+    let process = Watched::new(tree.pid("w"));
+    home.kill_daemon();
+    written_in_another_boot(&home);
+    // Whoever has its pid and its start time now is a stranger.
+    let result = tree.result("w");
+    assert_eq!(outcome_of(&result), "lost", "{result}");
+    assert_eq!(tree.answer("next"), "N\n");
+    tree.roost(["stop", "w"]).run().ok();
+    // Nor by a later broker, which finds its own boot in the journal.
+    home.kill_broker();
+    assert_eq!(outcome_of(&tree.worker("w")), "lost");
+    assert!(!process.ends_within(Duration::ZERO));
+    gate.release(1);
+    assert_eq!((events.line().as_str(), home.read("L").as_str()), ("over", ""));
 }
 
 #[test]

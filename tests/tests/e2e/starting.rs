@@ -167,3 +167,26 @@ fn another_users_runtime_directory_is_refused_by_name() {
     assert!(done.err().contains("XDG_RUNTIME_DIR") && done.err().contains("4242"), "{done}");
     assert!(home.daemons().0.is_empty());
 }
+
+#[test]
+fn a_refused_start_names_what_was_given_and_leaves_no_directories() {
+    let home = Home::new();
+    let roostd = || home.command(home.program("roostd"));
+    for detach in [&[][..], &["--detach"]] {
+        let done = roostd().args(detach).args(["--state-dir", "rel"]).run().expect(78);
+        assert!(format!("{}{}", done.text(), done.err()).contains("error: --state-dir must be an absolute path"), "{done}");
+        let done = roostd().args(detach).env("ROOST_STATE_DIR", "rel").run().expect(78);
+        assert!(format!("{}{}", done.text(), done.err()).contains("error: ROOST_STATE_DIR must be an absolute path"), "{done}");
+    }
+    let done = home.roost(["--state-dir", "rel", "status"]).run();
+    assert!(done.code() != 0 && done.err().contains("--state-dir must be an absolute path"), "{done}");
+    // Refused after its directories were made: by the socket's directory, by what is in the place of the socket, by the cgroup.
+    let letter = home.script("letter", "");
+    let refused: [&[&str]; 3] = [&["--socket", "/proc/none/sock"], &["--socket", letter.to_str().unwrap()], &["--cgroup", "/proc"]];
+    for flags in refused {
+        for detach in [&[][..], &["--detach"]] {
+            let done = roostd().args(detach).args(["--state-dir"]).arg(home.file("new/state")).args(flags).run().expect(78);
+            assert!(!home.file("new").exists(), "{flags:?} {detach:?}: {done}");
+        }
+    }
+}

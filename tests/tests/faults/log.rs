@@ -18,7 +18,7 @@ fn a_log_that_cannot_be_opened_is_named_and_nothing_starts() {
 fn a_log_that_does_not_take_any_more_ends_nobody() {
     let home = Home::new();
     // The log alone is on the full disk; everything else has room.
-    let Some(disk) = SmallDisk::mount(&home.file("log"), 1) else { return };
+    let Some(disk) = SmallDisk::mount(&home.file("log"), 1 << 10) else { return };
     fs::create_dir_all(home.state_dir()).unwrap();
     std::os::unix::fs::symlink(home.file("log").join("daemon.log"), home.state_dir().join("daemon.log")).unwrap();
     // Every connection and every start makes lines.

@@ -47,7 +47,7 @@ fn restart(home: &Home) {
 #[test]
 fn on_a_nearly_full_disk_a_snapshot_is_put_off_and_written_when_there_is_room() {
     let home = Home::new();
-    let Some(disk) = SmallDisk::mount(&home.state_dir(), 64) else { return };
+    let Some(disk) = SmallDisk::mount(&home.state_dir(), 64 << 10) else { return };
     let tree = Tree::open(&home, &["--cap", "1"]);
     tree.spawn("told", "printf told");
     assert_eq!(tree.answer("told"), "told");

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use roost_tests::real::{Home, SmallDisk, Tree, by_name, outcome_of};
+use roost_tests::real::{Home, SmallDisk, Tree, Wire, by_name, kind_of, outcome_of};
 use serde_json::{Value, json};
 
 /// A home whose state directory is a disk of its own.
 fn on_small_disk() -> Option<(Home, SmallDisk)> {
     let home = Home::new();
-    let disk = SmallDisk::mount(&home.state_dir(), 48)?;
+    let disk = SmallDisk::mount(&home.state_dir(), 48 << 10)?;
     Some((home, disk))
 }
 
@@ -98,6 +98,15 @@ fn with_the_ballast_gone_as_well_calls_are_refused_and_nothing_is_lost() {
     assert_eq!(tree.worker("lead")["state"], "running");
     assert_eq!(tree.roost(["cap", "2", "--json"]).run().expect(1).json()["error"]["kind"], "no_space");
     refused(&tree);
+    // A hello is what it is otherwise: this one may look, and no more.
+    let mut eye = Wire::connect(&home.socket());
+    let hello = json!({"protocol_min": 1, "protocol_max": 1, "client": "eye", "role": "observer",
+        "identity": {"tree": tree.id, "token": tree.token}});
+    assert_eq!(eye.call("hello", &hello).unwrap()["role"], "observer");
+    assert_eq!(kind_of(&eye.call("cap", &json!({"cap": 2})).unwrap_err()), "read_only");
+    for look in ["inbox", "usage", "events"] {
+        assert_eq!(kind_of(&eye.call(look, &json!({})).unwrap_err()), "no_space", "{look}");
+    }
     late.release(1);
     assert_eq!(tree.worker("one")["state"], "running");
     assert_eq!(home.daemon(), pids);

@@ -60,7 +60,7 @@ fn all_is_recorded(tree: &Tree<'_>, runs: &str) {
 #[test]
 fn a_broker_that_starts_without_any_room_serves_and_records_later() {
     let home = Home::new();
-    let Some(disk) = SmallDisk::mount(&home.state_dir(), 48) else { return };
+    let Some(disk) = SmallDisk::mount(&home.state_dir(), 48 << 10) else { return };
     let mut gate = home.fifo("gate");
     let (tree, worker) = scene(&home);
     let before = home.daemon();
@@ -83,7 +83,7 @@ fn a_broker_that_starts_without_any_room_serves_and_records_later() {
 #[test]
 fn a_daemon_that_starts_without_any_room_serves_and_records_later() {
     let home = Home::new();
-    let Some(disk) = SmallDisk::mount(&home.state_dir(), 48) else { return };
+    let Some(disk) = SmallDisk::mount(&home.state_dir(), 48 << 10) else { return };
     let mut gate = home.fifo("gate");
     let (tree, worker) = scene(&home);
     home.kill_daemon();
@@ -102,7 +102,7 @@ fn a_daemon_that_starts_without_any_room_serves_and_records_later() {
 #[test]
 fn what_ends_later_on_a_disk_without_room_is_recorded_too() {
     let home = Home::new();
-    let Some(disk) = SmallDisk::mount(&home.state_dir(), 48) else { return };
+    let Some(disk) = SmallDisk::mount(&home.state_dir(), 48 << 10) else { return };
     let mut gate = home.fifo("gate");
     let (tree, worker) = scene(&home);
     let pids = home.daemon();

@@ -200,19 +200,22 @@ impl Children {
         })
     }
 
-    /// Removes the cgroup, now or when those have ended who were left alone in it. What stays is for the next supervisor.
+    /// Removes the cgroup, now or when those have ended who were left alone in it, and with it those that could not be removed before.
     pub(super) fn close_cgroup(&mut self, incarnation: Incarnation) {
-        let Some(cgroup) = self.cgroup(incarnation) else { return };
-        if cgroup.remove() {
-            return;
-        }
-        match self.watch.add_cgroup(incarnation, &cgroup) {
-            Ok(true) => {}
-            // Emptied between the two; if not, somebody holds it who is no process.
-            Ok(false) => {
-                cgroup.remove();
+        self.unremoved.insert(incarnation);
+        for incarnation in std::mem::take(&mut self.unremoved) {
+            let Some(cgroup) = self.cgroup(incarnation) else { return };
+            if cgroup.remove() {
+                continue;
             }
-            Err(error) => tracing::warn!(%incarnation, %error, "a cgroup stays until the next start of the supervisor"),
+            match self.watch.add_cgroup(incarnation, &cgroup) {
+                Ok(true) => continue,
+                // Emptied between the two; if not, somebody holds it who is no process.
+                Ok(false) if cgroup.remove() => continue,
+                Ok(false) => tracing::debug!(%incarnation, "an empty cgroup stays for now"),
+                Err(error) => tracing::warn!(%incarnation, %error, "a cgroup cannot be watched now and stays"),
+            }
+            self.unremoved.insert(incarnation);
         }
     }
 

@@ -5,7 +5,7 @@ use roost_core::event::{Sent as CoreSent, TextId};
 use roost_core::state::speech::Next as CoreNext;
 use roost_core::usage_view::{UsageView, WorkerUsage as CoreUsage};
 use roost_proto::id::{ExecutionId, MessageId};
-use roost_proto::limits::ANSWERS_BYTES_MAX;
+use roost_proto::limits::DELIVERY_BYTES_MAX;
 use roost_proto::message::deliver::{AckReply, Delivery, InboxReply, Item, ItemKind};
 use roost_proto::message::launch::Placement;
 use roost_proto::message::usage::{UsageReply, WorkerUsage};
@@ -14,17 +14,32 @@ use roost_proto::message::worker::{Next, ParkReadyReply, ReportReply, SettleRepl
 use serde_json::value::RawValue;
 
 use super::answers::{Files, raw, result};
+use super::pages::{cut, pages};
 
-/// Items for the holder of a lease.
-pub fn delivery(delivery: &effect::Delivery, files: &dyn Files) -> Delivery {
-    let share = ANSWERS_BYTES_MAX / delivery.items.len().max(1);
-    let items = delivery.items.iter().map(|owed| item(owed, share, files)).collect();
-    Delivery { wake: delivery.wake, active_children: delivery.active_children, items }
+/// Items for the holder of a lease: several notifications, in order, where they are too much for one.
+pub fn deliveries(delivery: &effect::Delivery, files: &dyn Files) -> Vec<Delivery> {
+    let items = delivery.items.iter().map(|owed| item(owed, DELIVERY_BYTES_MAX, files));
+    let mut pages = pages(items, DELIVERY_BYTES_MAX);
+    if pages.is_empty() {
+        // That nothing is owed is news too.
+        pages.push(Vec::new());
+    }
+    let delivery = |items| Delivery { wake: delivery.wake, active_children: delivery.active_children, items };
+    pages.into_iter().map(delivery).collect()
 }
 
-/// One item; its text may take so many bytes of the line.
+/// The first page of what is owed, and how many items are not on it.
+fn inbox(items: &[Owed], more: usize, files: &dyn Files) -> InboxReply {
+    let all = items.len();
+    let items = items.iter().map(|owed| item(owed, DELIVERY_BYTES_MAX, files));
+    let items = pages(items, DELIVERY_BYTES_MAX).into_iter().next().unwrap_or_default();
+    let more = more + all - items.len();
+    InboxReply { items, more: u32::try_from(more).unwrap_or(u32::MAX) }
+}
+
+/// One item; what may be cut of its text takes so many bytes of the line.
 pub(super) fn item(owed: &Owed, share: usize, files: &dyn Files) -> Item {
-    let text_of = |text: TextId| fitting(files.text(text), share);
+    let text_of = |text: TextId| cut(files.text(text), share);
     let words = |message: MessageId| text_of(TextId(message.0));
     let what = match &owed.what {
         // A task and a message are not cut: whoever acts on half of one does the wrong thing.
@@ -59,11 +74,7 @@ pub(super) fn reply(reply: Reply, files: &dyn Files) -> Box<RawValue> {
         }),
         Reply::ParkReady(parked) => raw(&ParkReadyReply { parked }),
         Reply::Acked { accepted, gone } => raw(&AckReply { accepted, gone }),
-        Reply::Inbox { items, more } => {
-            let share = ANSWERS_BYTES_MAX / items.len().max(1);
-            let items = items.iter().map(|owed| item(owed, share, files)).collect();
-            raw(&InboxReply { items, more: u32::try_from(more).unwrap_or(u32::MAX) })
-        }
+        Reply::Inbox { items, more } => raw(&inbox(&items, more, files)),
         Reply::Sent { message, sent, placed } => {
             let placed = placed.map(|(_, placed)| placed);
             let sent = match sent {
@@ -106,13 +117,4 @@ fn usage(view: UsageView) -> UsageReply {
         WorkerUsage { name, worker, lead, executions, totals }
     };
     UsageReply { tree, totals, workers: workers.into_iter().map(line).collect(), next }
-}
-
-/// The first so many bytes, between two characters.
-fn fitting(mut text: String, bytes: usize) -> String {
-    if text.len() > bytes {
-        let end = (0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-    }
-    text
 }

@@ -81,75 +81,35 @@ pub fn delivery_out(delivery: event::Delivery) -> DeliveryMode {
     }
 }
 
-fn timing_in(timing: Timing) -> event::Timing {
-    let Timing {
-        settle_to_exit_ms,
-        leftovers_grace_ms,
-        start_retries,
-        start_retry_ms,
-        early_wake_dwell_ms,
-        wake_bypass,
-        park_deadline_ms,
-        park_again_ms,
-        startup_ms,
-        idle_ms,
-        hold_ms,
-        join_window_ms,
-        join_hold_ms,
-        join_straggler_ms,
-    } = timing;
-    event::Timing {
-        settle_to_exit_ms,
-        leftovers_grace_ms,
-        start_retries,
-        start_retry_ms,
-        early_wake_dwell_ms,
-        wake_bypass,
-        park_deadline_ms,
-        park_again_ms,
-        startup_ms,
-        idle_ms,
-        hold_ms,
-        join_window_ms,
-        join_hold_ms,
-        join_straggler_ms,
-    }
+/// The times have the same names on both sides, so each is named once.
+macro_rules! timing {
+    ($($field:ident),* $(,)?) => {
+        fn timing_in(Timing { $($field),* }: Timing) -> event::Timing {
+            event::Timing { $($field),* }
+        }
+
+        fn timing_out(event::Timing { $($field),* }: event::Timing) -> Timing {
+            Timing { $($field),* }
+        }
+    };
 }
 
-fn timing_out(timing: event::Timing) -> Timing {
-    let event::Timing {
-        settle_to_exit_ms,
-        leftovers_grace_ms,
-        start_retries,
-        start_retry_ms,
-        early_wake_dwell_ms,
-        wake_bypass,
-        park_deadline_ms,
-        park_again_ms,
-        startup_ms,
-        idle_ms,
-        hold_ms,
-        join_window_ms,
-        join_hold_ms,
-        join_straggler_ms,
-    } = timing;
-    Timing {
-        settle_to_exit_ms,
-        leftovers_grace_ms,
-        start_retries,
-        start_retry_ms,
-        early_wake_dwell_ms,
-        wake_bypass,
-        park_deadline_ms,
-        park_again_ms,
-        startup_ms,
-        idle_ms,
-        hold_ms,
-        join_window_ms,
-        join_hold_ms,
-        join_straggler_ms,
-    }
-}
+timing!(
+    settle_to_exit_ms,
+    leftovers_grace_ms,
+    start_retries,
+    start_retry_ms,
+    early_wake_dwell_ms,
+    wake_bypass,
+    park_deadline_ms,
+    park_again_ms,
+    startup_ms,
+    idle_ms,
+    hold_ms,
+    join_window_ms,
+    join_hold_ms,
+    join_straggler_ms,
+);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@
 
 use roost_core::command::{Activity, CallId, Command, Settle, Speak};
 use roost_core::event::{Context, Place};
-use roost_proto::limits::{ACK_ITEMS_MAX, CONTEXT_BYTES_MAX, MESSAGE_BYTES_MAX};
+use roost_proto::limits::{ACK_ITEMS_MAX, CONTEXT_BYTES_MAX, MESSAGE_BYTES_MAX, REASON_BYTES_MAX};
 use roost_proto::message::deliver::{Ack, Inbox};
 use roost_proto::message::result::Told;
 use roost_proto::message::usage::ReadUsage;
@@ -16,6 +16,7 @@ use roost_proto::rpc::{ErrorKind, ErrorObject};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::pages::cut;
 use super::{digest_of, read, shortened};
 use crate::session::{FromSession, Kept, Payload, Standing};
 
@@ -44,7 +45,7 @@ fn understood(call: CallId, standing: Standing, method: &str, params: Option<&Ra
         worker::Settle::METHOD => settle(read(method, params)?)?,
         ParkReady::METHOD => {
             let ParkReady { context, .. } = read(method, params)?;
-            let (known, context) = saved(context)?;
+            let (known, context) = context.map(saved).transpose()?.unzip();
             (Speak::ParkReady { context: known }, Payload::Said { text: None, context })
         }
         ParkDecline::METHOD => {
@@ -70,7 +71,7 @@ fn understood(call: CallId, standing: Standing, method: &str, params: Option<&Ra
             let TellLead { request_id, text } = read(method, params)?;
             within(&text)?;
             let digest = shortened(Sha256::new_with_prefix(text.as_bytes()));
-            (Speak::TellLead { request_id, digest }, Payload::Said { text: Some(text), context: Kept::Nothing })
+            (Speak::TellLead { request_id, digest }, Payload::Said { text: Some(text), context: None })
         }
         ReadUsage::METHOD => {
             let ReadUsage { tree, name, each, after } = read(method, params)?;
@@ -89,17 +90,21 @@ fn report(report: Report) -> (Speak, Payload) {
         worker::Activity::Tool => Activity::Tool,
         worker::Activity::Idle => Activity::Idle,
     });
-    (Speak::Report { activity, usage, says: text.is_some() }, Payload::Said { text, context: Kept::Nothing })
+    (Speak::Report { activity, usage, says: text.is_some() }, Payload::Said { text, context: None })
 }
 
 fn settle(settle: worker::Settle) -> Result<(Speak, Payload), ErrorObject> {
     let worker::Settle { request_id, answer, context, ended, usage } = settle;
-    let (known, kept) = saved(context)?;
+    let (known, kept) = context.map(saved).transpose()?.unzip();
     let worker::TurnEnd { aborted, error, wrapped_up, truncated } = ended;
-    let error = error.map(|TurnError { kind, message }| match kind {
-        TurnErrorKind::Provider => Failure::Provider { message },
-        TurnErrorKind::TurnLimit => Failure::TurnLimit { message },
-        TurnErrorKind::Protocol => Failure::Protocol { reason: message },
+    let error = error.map(|TurnError { kind, message }| {
+        // It goes into every view of the worker from now on.
+        let message = cut(message, REASON_BYTES_MAX);
+        match kind {
+            TurnErrorKind::Provider => Failure::Provider { message },
+            TurnErrorKind::TurnLimit => Failure::TurnLimit { message },
+            TurnErrorKind::Protocol => Failure::Protocol { reason: message },
+        }
     });
     // An answer without a word is none.
     let answer = answer.filter(|answer| !answer.is_empty());
@@ -118,27 +123,25 @@ fn message(message: Message) -> Result<(Speak, Payload), ErrorObject> {
         .chain_update(text.as_bytes());
     let digest = shortened(hash);
     let speak = Speak::Message { request_id, digest, name, allowance: max_subagents_allowed };
-    Ok((speak, Payload::Said { text: Some(text), context: Kept::Nothing }))
+    Ok((speak, Payload::Said { text: Some(text), context: None }))
 }
 
-/// A context as the journal knows it, and what is kept of it. A file is looked at before the core hears of it.
-fn saved(context: Option<SavedContext>) -> Result<(Option<Context>, Kept), ErrorObject> {
-    match context {
-        None => Ok((None, Kept::Nothing)),
-        Some(SavedContext::Bytes(bytes)) => {
-            let bytes = bytes.0;
-            if bytes.len() > CONTEXT_BYTES_MAX {
-                let message = format!("the context must have at most {CONTEXT_BYTES_MAX} bytes, and this one has {}", bytes.len());
-                return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("keep it in a file, and save the file's path".into())));
-            }
-            let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64, place: Place::Journal };
-            Ok((Some(context), Kept::Bytes(bytes)))
-        }
-        Some(SavedContext::Path(path)) => {
+/// A context as the journal knows it, and what is kept of it. What is in a file is found before the call goes on.
+pub(super) fn saved(context: SavedContext) -> Result<(Context, Kept), ErrorObject> {
+    let bytes = match context {
+        SavedContext::Path(path) => {
             let unknown = Context { digest: Default::default(), bytes: 0, place: Place::Path };
-            Ok((Some(unknown), Kept::File(path.as_os_str().into())))
+            return Ok((unknown, Kept::File(path.as_os_str().into())));
         }
+        SavedContext::Bytes(bytes) => bytes.0,
+    };
+    if bytes.len() > CONTEXT_BYTES_MAX {
+        let message = format!("the context must have at most {CONTEXT_BYTES_MAX} bytes, and this one has {}", bytes.len());
+        let hint = "keep it in a file, and save the file's path (`roost park --context-path FILE`)";
+        return Err(ErrorObject::new(ErrorKind::BadValue, message, Some(hint.into())));
     }
+    let context = Context { digest: digest_of(&bytes), bytes: bytes.len() as u64, place: Place::Journal };
+    Ok((context, Kept::Bytes(bytes)))
 }
 
 fn within(text: &str) -> Result<(), ErrorObject> {

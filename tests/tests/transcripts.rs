@@ -1,20 +1,18 @@
 //! Transcripts: the writer over small bounds and bad disks, and a real daemon that writes them.
-// Helpers of a test are tests too; clippy sees only the functions with the attribute.
+// Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
-mod transcripts {
-    pub mod daemon;
-    pub mod disk;
-}
+#[path = "transcripts/daemon.rs"]
+mod daemon;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use roost_proto::id::{Epoch, ExecutionId};
+use roost_tests::real::{SmallDisk, until};
 use roostd::transcript::{Bounds, Line, Places, Transcripts, What};
 use serde_json::Value;
-use transcripts::disk::{SmallDisk, until};
 
 const X1: ExecutionId = ExecutionId(1);
 const X2: ExecutionId = ExecutionId(2);
@@ -236,7 +234,7 @@ fn a_full_disk_leaves_whole_lines_and_a_gap() {
     transcripts.put(X1, line(&big));
     until("it is lossy", || world.is_lossy(X1));
     assert_eq!(texts(&world.lines(X1)), ["first"], "half a line stays");
-    disk.fill();
+    disk.fill_up_to(0);
     transcripts.put(X2, line("no room at all"));
     until("the other is lossy", || world.is_lossy(X2));
     disk.make_room();
