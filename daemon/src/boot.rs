@@ -6,7 +6,7 @@ use roost_core::broker::Broker;
 use roost_core::invariants;
 use roost_core::state::State;
 use roost_core::state::worker::Worker;
-use roost_proto::link::{ChildReport, ExitStatus, LINK_VERSION, ToBroker, ToSupervisor};
+use roost_proto::link::{ChildReport, ExitStatus, LINK_VERSION, Manager, ToBroker, ToSupervisor};
 use tokio::sync::mpsc;
 
 use crate::broker::BrokerArgs;
@@ -133,6 +133,8 @@ pub struct Greeting {
     pub boot_id: String,
     /// What it holds.
     pub children: Vec<ChildReport>,
+    /// Who watches over the daemon.
+    pub manager: Option<Manager>,
 }
 
 /// Exchanges hellos.
@@ -143,7 +145,9 @@ pub async fn greet(link: &LinkSender, inbox: &mut mpsc::Receiver<ToBroker>) -> R
     link.send(&ToSupervisor::Hello { version: LINK_VERSION }).await?;
     match inbox.recv().await {
         Some(ToBroker::Hello { version, .. }) if version != LINK_VERSION => Err(BootError::LinkVersion { theirs: version }),
-        Some(ToBroker::Hello { supervisor_pid, boot_id, children, .. }) => Ok(Greeting { supervisor_pid, boot_id, children }),
+        Some(ToBroker::Hello { version: _, supervisor_pid, boot_id, children, manager }) => {
+            Ok(Greeting { supervisor_pid, boot_id, children, manager })
+        }
         Some(_) | None => Err(BootError::NoHello),
     }
 }
@@ -156,7 +160,7 @@ mod tests {
     async fn a_supervisor_that_speaks_another_link_is_refused() {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let (link, _) = crate::link::start(ours.into()).unwrap();
-        let hello = |version| ToBroker::Hello { version, supervisor_pid: 7, boot_id: "b".into(), children: Vec::new() };
+        let hello = |version| ToBroker::Hello { version, supervisor_pid: 7, boot_id: "b".into(), children: Vec::new(), manager: None };
         let (to, mut inbox) = mpsc::channel(2);
         to.send(hello(LINK_VERSION + 1)).await.unwrap();
         to.send(hello(LINK_VERSION)).await.unwrap();

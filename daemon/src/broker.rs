@@ -71,7 +71,7 @@ async fn serve(args: BrokerArgs, booted: boot::Booted) -> Result<(), BrokerError
     let (link, mut supervisor) = link::start(args.link)?;
     let mut greeting = boot::greet(&link, &mut supervisor).await?;
     greeting.children.extend(booted.ended_with_their_boot(&greeting));
-    let mut driver = Driver::new(booted, link.clone(), args.paths, greeting.supervisor_pid, args.idle_exit_ms);
+    let mut driver = Driver::new(booted, link.clone(), args.paths, &greeting, args.idle_exit_ms);
     let (inbox, mut sessions) = mpsc::channel(DRIVER_INBOX_MAX);
     let listening = tokio::spawn(session::serve(args.listener, inbox));
     driver.reconcile(greeting.children, &mut sessions).await?;

@@ -5,6 +5,7 @@
 
 mod commit;
 mod full_disk;
+mod heartbeat;
 mod intake;
 mod turn;
 mod verify;
@@ -25,7 +26,7 @@ use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
 
 use crate::audit::Audit;
-use crate::boot::Booted;
+use crate::boot::{Booted, Greeting};
 use crate::clock::Clock;
 use crate::journal::{CommitError, Journal};
 use crate::link::{LinkSender, SupervisorGone};
@@ -65,6 +66,7 @@ pub enum End {
     Restart,
 }
 
+use heartbeat::Heartbeat;
 use turn::Turn;
 pub(crate) use turn::{Connection, Due};
 
@@ -84,6 +86,7 @@ pub struct Driver {
     /// Commands that carrying out an effect led to; they go before everything else.
     pub(crate) backlog: VecDeque<Command>,
     pub(crate) end: Option<End>,
+    heartbeat: Heartbeat,
     audit: Audit,
     /// Starts whose files found no room, and when they are tried again.
     held: Vec<Spawn>,
@@ -106,7 +109,7 @@ pub struct Driver {
 
 impl Driver {
     /// A driver over what boot has found.
-    pub fn new(booted: Booted, link: LinkSender, paths: Paths, supervisor_pid: u32, idle_exit_ms: u64) -> Self {
+    pub fn new(booted: Booted, link: LinkSender, paths: Paths, greeting: &Greeting, idle_exit_ms: u64) -> Self {
         let (verifying, verifications) = mpsc::unbounded_channel();
         Self {
             transcripts: Transcripts::start(&paths, booted.broker.state()),
@@ -117,7 +120,8 @@ impl Driver {
             holders: BTreeMap::new(),
             link,
             paths,
-            supervisor_pid,
+            supervisor_pid: greeting.supervisor_pid,
+            heartbeat: Heartbeat::new(greeting.manager),
             backlog: VecDeque::new(),
             end: None,
             audit: Audit::default(),
@@ -188,6 +192,7 @@ impl Driver {
             }
             self.release_held(&mut turn);
             self.close(turn, &mut sessions).await?;
+            self.beat().await?;
             if let Some(end) = self.end {
                 self.say_farewell(&mut sessions).await;
                 return Ok(end);
@@ -231,7 +236,8 @@ impl Driver {
         // Without a deadline nothing has to happen; the sleep only needs some length.
         let pause = next.map_or(Duration::from_secs(3_600), |at| Duration::from_millis(at.0.saturating_sub(now.mono.0)));
         let held = self.held_until.map(|until| until.saturating_duration_since(tokio::time::Instant::now()));
-        held.map_or(pause, |held| held.min(pause))
+        let beat = self.heartbeat.next().map(|at| at.saturating_duration_since(tokio::time::Instant::now()));
+        held.into_iter().chain(beat).fold(pause, Duration::min)
     }
 
     fn is_idle_for_long(&mut self) -> bool {
@@ -263,6 +269,7 @@ impl Driver {
         turn.batch.stream.extend(outcome.stream);
         turn.due.extend(outcome.effects.into_iter().map(Due::Effect));
         turn.changed.extend(outcome.changed);
+        self.heartbeat.note();
         Ok(())
     }
 

@@ -135,7 +135,7 @@ fn serve(flags: &DaemonFlags, announcer: &mut Announcer) -> Result<u8, Superviso
     let cgroups = Cgroups::choose(&flags.cgroup, &paths.state_dir)?;
     let children = Children::new(&paths.state_dir).map_err(SupervisorError::system("epoll_create"))?.within(cgroups);
     tracing::info!(pid = std::process::id(), state = %paths.state_dir.display(), socket = %paths.socket.display(), "supervising");
-    let supervisor = Supervisor::new(holding, children, Broker::new(now), recipe, announcer)?;
+    let supervisor = Supervisor::new(holding, children, Broker::new(now, announcer.silence_max()), recipe, announcer)?;
     made.keep();
     supervisor.run()
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::id::Incarnation;
 
 /// The version of the link. Both ends are one build, so another number is a broken installation.
-pub const LINK_VERSION: u32 = 2;
+pub const LINK_VERSION: u32 = 3;
 
 /// Broker to supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +57,8 @@ pub enum ToSupervisor {
     Shutdown,
     /// Start the broker anew, with the binary that is installed now. Live workers are left alone.
     Restart,
+    /// The broker's loop turns. Only where a service manager watches over that.
+    Alive,
 }
 
 /// Supervisor to broker.
@@ -72,6 +74,8 @@ pub enum ToBroker {
         boot_id: String,
         /// What it holds.
         children: Vec<ChildReport>,
+        /// Who watches over the daemon, if anybody does.
+        manager: Option<Manager>,
     },
     /// The process runs.
     Spawned {
@@ -110,6 +114,13 @@ pub enum ToBroker {
     },
     /// The supervisor was told to end (SIGTERM, SIGINT): stop admissions and end workers in order, then `Shutdown`.
     Terminate,
+}
+
+/// A service manager that shows the daemon's [`ToSupervisor::Status`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manager {
+    /// How often it is to hear [`ToSupervisor::Alive`], in milliseconds; `None` when it does not mind.
+    pub beat_ms: Option<u64>,
 }
 
 /// A child that the supervisor holds.

@@ -17,6 +17,7 @@ impl Driver {
     /// Waits for a while with this turn, which does not fit on the disk.
     pub(super) async fn wait_for_space(&mut self, turn: &mut Turn, sessions: &mut mpsc::Receiver<Arrival>) -> Result<(), DriverError> {
         self.say_ready().await?;
+        self.beat().await?;
         self.answer_the_turn(turn);
         let until = Instant::now() + NO_SPACE_RETRY;
         loop {

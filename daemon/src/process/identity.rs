@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -73,6 +74,16 @@ fn small(text: &str) -> u32 {
 /// The process that has this pid now.
 pub fn stat(pid: u32) -> Option<Stat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Other processes that have this file open by this number.
+pub fn holding(file: &File, descriptor: i32) -> std::io::Result<Vec<ProcessIdentity>> {
+    let wanted = file.metadata()?;
+    let is_it = |found: fs::Metadata| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino());
+    let pids = fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let others = pids.filter(|pid| *pid != std::process::id());
+    let holders = others.filter(|pid| fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).is_ok_and(is_it));
+    Ok(holders.filter_map(|pid| Some(stat(pid)?.process)).collect())
 }
 
 /// Whether this very process exists and runs.

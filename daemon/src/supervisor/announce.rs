@@ -9,7 +9,9 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
+use roost_proto::link::Manager;
 use roost_proto::paths::Paths;
 
 use crate::process::spawn::redirect;
@@ -28,6 +30,8 @@ pub struct Announcer {
     log_mark: u64,
     /// `NOTIFY_SOCKET`.
     manager: Option<SocketAddr>,
+    /// By when the manager wants to hear again that we live (`WATCHDOG_USEC`), in milliseconds.
+    watchdog_ms: Option<u64>,
 }
 
 impl Announcer {
@@ -42,7 +46,7 @@ impl Announcer {
             );
             address.inspect_err(|error| tracing::warn!(%error, "NOTIFY_SOCKET cannot be used")).ok()
         });
-        Self { manager, ..Self::default() }
+        Self { manager, watchdog_ms: watchdog_ms(), ..Self::default() }
     }
 
     /// In the background: a client waits.
@@ -95,6 +99,23 @@ impl Announcer {
         self.tell_manager(&format!("STATUS={}", line.replace('\n', " ")));
     }
 
+    /// Who watches over the daemon. Two beats in its time: one may be late.
+    pub fn manager(&self) -> Option<Manager> {
+        self.manager.as_ref().map(|_| Manager { beat_ms: self.watchdog_ms.map(|ms| ms / 2) })
+    }
+
+    /// How long the broker may say nothing, before the manager loses its patience with all of us.
+    pub fn silence_max(&self) -> Option<Duration> {
+        self.watchdog_ms.map(|ms| Duration::from_millis(ms / 4 * 3))
+    }
+
+    /// The broker's loop turns, or the supervisor sees to it.
+    pub fn alive(&self) {
+        if self.watchdog_ms.is_some() {
+            self.tell_manager("WATCHDOG=1");
+        }
+    }
+
     /// The daemon is about to leave.
     pub fn stopping(&self) {
         self.tell_manager("STOPPING=1");
@@ -122,6 +143,13 @@ impl Announcer {
             tracing::warn!(%error, "the service manager cannot be told {message}");
         }
     }
+}
+
+/// The variables are for the process that they name, or for whoever has them.
+fn watchdog_ms() -> Option<u64> {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+    number("WATCHDOG_USEC").filter(|_| is_ours).map(|us| us / 1_000).filter(|ms| *ms > 0)
 }
 
 fn last_error_in(text: &str) -> Option<String> {

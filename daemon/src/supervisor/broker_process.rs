@@ -50,6 +50,8 @@ pub struct Running {
     pub restarts: bool,
     /// When it is killed, once it is expected to exit.
     pub exit_by: Option<Instant>,
+    /// When it last said that its loop turns, or was started.
+    heard_at: Instant,
     started_at: Instant,
 }
 
@@ -62,12 +64,14 @@ pub struct Broker {
     pub start_at: Option<Instant>,
     /// Deaths in a row without a healthy life.
     pub failures: u32,
+    /// How long it may say nothing, where somebody watches over that.
+    silence_max: Option<Duration>,
 }
 
 impl Broker {
     /// To be started at once.
-    pub fn new(now: Instant) -> Self {
-        Self { running: None, start_at: Some(now), failures: 0 }
+    pub fn new(now: Instant, silence_max: Option<Duration>) -> Self {
+        Self { running: None, start_at: Some(now), failures: 0, silence_max }
     }
 
     /// Whether it is time to start it.
@@ -99,7 +103,7 @@ impl Broker {
         let pid = launch(&Launch { program, argv: &argv, env: &environment()?, cwd: c"/", descriptors: &descriptors })?;
         let start_ticks = identity::stat(pid).map_or(0, |found| found.process.start_ticks);
         let process = ProcessIdentity { pid, start_ticks };
-        self.running = Some(Running { process, link, said_hello: false, restarts: false, exit_by: None, started_at: now });
+        self.running = Some(Running { process, link, said_hello: false, restarts: false, exit_by: None, heard_at: now, started_at: now });
         self.start_at = None;
         Ok(())
     }
@@ -142,9 +146,30 @@ impl Broker {
         }
     }
 
-    /// When [`is_due`](Self::is_due) or [`kill_if_late`](Self::kill_if_late) will have something to say.
+    /// Its loop turns.
+    pub fn heard(&mut self, now: Instant) {
+        if let Some(running) = &mut self.running {
+            running.heard_at = now;
+        }
+    }
+
+    /// Whether its time to be heard is over. It begins anew with this question.
+    pub fn is_silent(&mut self, now: Instant) -> bool {
+        let is_silent = self.silent_at().is_some_and(|at| at <= now);
+        if is_silent {
+            self.heard(now);
+        }
+        is_silent
+    }
+
+    fn silent_at(&self) -> Option<Instant> {
+        Some(self.running.as_ref()?.heard_at + self.silence_max?)
+    }
+
+    /// When [`is_due`](Self::is_due), [`kill_if_late`](Self::kill_if_late) or [`is_silent`](Self::is_silent) will have something to say.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.running.as_ref().map_or(self.start_at, |running| running.exit_by)
+        let ending = self.running.as_ref().map_or(self.start_at, |running| running.exit_by);
+        ending.into_iter().chain(self.silent_at()).min()
     }
 }
 
@@ -223,7 +248,7 @@ mod tests {
     #[test]
     fn a_start_that_fails_counts_as_a_death() {
         let now = Instant::now();
-        let mut broker = Broker::new(now);
+        let mut broker = Broker::new(now, None);
         assert!(broker.is_due(now));
         assert_eq!(broker.ended(now), Duration::ZERO);
         assert_eq!(broker.ended(now), BROKER_BACK_OFF_MIN);

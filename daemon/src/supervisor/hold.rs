@@ -16,8 +16,10 @@ use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::process::{Pid, test_kill_process};
 
+use super::broker_process::LOCK_DESCRIPTOR;
 use super::place::Refusal;
 use crate::config::LOCK_ORPHAN;
+use crate::process::{identity, signal};
 
 /// Takes the instance lock and writes our pid into it. The file is never deleted: whoever opened it before would lock a file
 /// that nobody else can see.
@@ -26,7 +28,8 @@ pub fn lock(paths: &Paths) -> Result<File, Refusal> {
     let failed = |source| Refusal::Lock { path: path.clone(), source };
     let mut options = OpenOptions::new();
     let mut file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
-    let deadline = Instant::now() + LOCK_ORPHAN;
+    let mut deadline = Instant::now() + LOCK_ORPHAN;
+    let mut orphans_killed = false;
     loop {
         match fs2::FileExt::try_lock_exclusive(&file) {
             Ok(()) => break,
@@ -38,7 +41,14 @@ pub fn lock(paths: &Paths) -> Result<File, Refusal> {
         let pid = pid.trim();
         // The broker shares the lock, so that no second one writes the journal. When its supervisor was killed it is about to
         // notice and exit: worth a moment. There is no event for that, hence the short sleep.
-        if is_running(pid) || Instant::now() >= deadline {
+        let is_over = Instant::now() >= deadline;
+        if is_over && !orphans_killed && !is_running(pid) {
+            // It stands still, and nobody is left who would end it.
+            orphans_killed = kill_orphans(&file).map_err(failed)?;
+            deadline = Instant::now() + LOCK_ORPHAN;
+            continue;
+        }
+        if is_running(pid) || is_over {
             let pid = if pid.is_empty() { "unknown" } else { pid };
             return Err(Refusal::Held { pid: pid.escape_debug().to_string(), state_dir: paths.state_dir.clone() });
         }
@@ -47,6 +57,15 @@ pub fn lock(paths: &Paths) -> Result<File, Refusal> {
     let own = format!("{}\n", std::process::id());
     file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(own.as_bytes())).map_err(failed)?;
     Ok(file)
+}
+
+/// Kills whoever holds the lock for a supervisor that is gone.
+fn kill_orphans(lock: &File) -> io::Result<bool> {
+    for broker in identity::holding(lock, LOCK_DESCRIPTOR)? {
+        tracing::warn!(pid = broker.pid, "the broker of a supervisor that was killed does not exit: killing it");
+        signal::send(broker, &[rustix::process::Signal::KILL]);
+    }
+    Ok(true)
 }
 
 fn is_running(pid: &str) -> bool {
@@ -83,14 +102,14 @@ impl Listening {
             Ok::<_, rustix::io::Errno>(socket)
         };
         let socket = make().map_err(|error| failed(error.into()))?;
-        let made = identity(path).map_err(failed)?;
+        let made = file_identity(path).map_err(failed)?;
         Ok(Self { socket, made: Some((path.into(), made)) })
     }
 
     /// Removes the socket's file if it still is the one that we made.
     pub fn unlink(&mut self) {
         let Some((path, made)) = self.made.take() else { return };
-        match identity(&path) {
+        match file_identity(&path) {
             Ok(found) if found == made => {
                 if let Err(error) = fs::remove_file(&path) {
                     tracing::warn!(path = %path.display(), %error, "the socket's file stays");
@@ -102,7 +121,7 @@ impl Listening {
     }
 }
 
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
+fn file_identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
 }
 

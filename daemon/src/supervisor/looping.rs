@@ -86,6 +86,9 @@ impl<'a> Supervisor<'a> {
                 self.start_broker(now)?;
             }
             self.broker.kill_if_late(now);
+            if self.broker.is_silent(now) {
+                self.end_silence();
+            }
             self.children.turn(now);
             self.tell_broker();
             if self.end_by.is_some_and(|by| by <= now) {
@@ -98,6 +101,15 @@ impl<'a> Supervisor<'a> {
             let events = self.wait(now)?;
             self.take_in(&events)?;
         }
+    }
+
+    /// A broker whose loop stands still is killed; nothing is lost with it. One that still reads its journal is only slow.
+    fn end_silence(&mut self) {
+        if self.broker.running.as_ref().is_some_and(|running| running.said_hello) {
+            tracing::error!("the broker's loop stands still: killing it");
+            self.broker.kill();
+        }
+        self.announcer.alive();
     }
 
     fn wait(&self, now: Instant) -> Result<Vec<u64>, SupervisorError> {
@@ -142,12 +154,15 @@ impl<'a> Supervisor<'a> {
         }
         let Some(running) = &self.broker.running else { return Ok(()) };
         tracing::info!(pid = running.process.pid, "broker started");
+        // It has as long for its start as between two beats.
+        self.announcer.alive();
         let data = epoll::EventData::new_u64(LINK);
         epoll::add(&self.epoll, &running.link, data, epoll::EventFlags::IN)
             .map_err(|error| SupervisorError::System { what: "epoll_ctl", source: error.into() })?;
         let boot_id = crate::process::identity::boot_id().map_err(SupervisorError::system("reading the boot id"))?;
         let children = self.children.hello();
-        self.send(&ToBroker::Hello { version: LINK_VERSION, supervisor_pid: std::process::id(), boot_id, children });
+        let manager = self.announcer.manager();
+        self.send(&ToBroker::Hello { version: LINK_VERSION, supervisor_pid: std::process::id(), boot_id, children, manager });
         if self.end_by.is_some() {
             self.send(&ToBroker::Terminate);
         }

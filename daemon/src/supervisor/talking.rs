@@ -61,6 +61,10 @@ impl Supervisor<'_> {
                 self.was_ready = true;
                 self.announcer.ready();
             }
+            ToSupervisor::Alive => {
+                self.broker.heard(now);
+                self.announcer.alive();
+            }
             ToSupervisor::Shutdown => self.exit = Some(0),
             ToSupervisor::Restart => {
                 tracing::info!(program = %self.recipe.program.display(), "the broker asks to be started anew");

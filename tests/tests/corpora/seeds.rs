@@ -117,7 +117,7 @@ fn links() -> Vec<(&'static str, Vec<u8>)> {
     ];
     let report = ChildReport { incarnation, process, exited: Some(ExitStatus::Signal(9)), alive: false };
     let to_broker = [
-        ToBroker::Hello { version: 1, supervisor_pid: 5, boot_id: "b".into(), children: vec![report] },
+        ToBroker::Hello { version: 1, supervisor_pid: 5, boot_id: "b".into(), children: vec![report], manager: None },
         ToBroker::Spawned { incarnation, process },
         ToBroker::SpawnFailed { incarnation, reason: "no such directory".into(), transient: false },
         ToBroker::Exited { incarnation, status: ExitStatus::Code(3), leftovers: vec![4, 5] },
