@@ -47,6 +47,7 @@ fn what_goes_in_and_out_of_a_worker_is_told_through_park_and_wake() {
     let mut top = agents.begins("top");
     top.does(&json!("hello"));
     top.take();
+    top.call("report", json!({"text": "on and on"})).unwrap();
     top.call("tell_lead", json!({"text": "a word"})).unwrap();
     let settled = top.call("settle", json!({"answer": "done", "usage": {"sequence": 3, "input": 30, "turns": 2}})).unwrap();
     assert_eq!(settled["next"], "exit");
