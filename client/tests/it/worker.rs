@@ -134,6 +134,25 @@ fn an_item_that_is_gone_is_not_used_and_a_withdrawn_one_is_not_even_asked_for() 
 }
 
 #[test]
+fn a_bare_wake_is_accepted_settled_and_over() {
+    play(
+        |peer| {
+            let mut talk = peer.welcome_worker();
+            talk.deliver(json!([]));
+            assert_eq!(talk.accept_all(), json!([]));
+            talk.answer("settle", json!({"next": "exit"}));
+            talk.end();
+        },
+        |mut worker| {
+            let turn = items(worker.next(None).unwrap());
+            assert_eq!((turn.wake, turn.items.len()), (true, 0));
+            assert_eq!(worker.accept(turn.items).unwrap(), []);
+            assert_eq!(worker.settle(&Turn::default()).unwrap(), Next::Exit);
+        },
+    );
+}
+
+#[test]
 fn a_completion_is_held_back_so_that_a_withdrawal_can_overtake_it() {
     play(
         |peer| {
