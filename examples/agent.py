@@ -98,16 +98,16 @@ class Roost:
 
 
 def accept(roost, saved, items):
-    """Of these, what is new and still owed to us; it is not owed any more then."""
+    """Of these, what is new, and what of that is still owed to us; it is not owed any more then, nor is a turn without items."""
     # What a process before us has taken in, and what we have, comes again when the word of it was lost.
     key = lambda item: item.get("execution" if item["type"] == "completion" else "message") or item["seq"]
     fresh = [item for item in items if key(item) not in saved["seen"]]
     if any(item["type"] == "completion" for item in fresh):
         time.sleep(roost.welcome.get("hold_ms", 0) / 1000)  # So that a reading of it elsewhere comes first.
-    accepted = roost.call("ack", items=[item["seq"] for item in items])["accepted"] if items else []
+    accepted = roost.call("ack", items=[item["seq"] for item in items])["accepted"]
     taken = [item for item in fresh if item["seq"] in accepted]
     saved["seen"] += [key(item) for item in taken]
-    return taken
+    return fresh, taken
 
 
 def take_in(roost, saved, item):
@@ -146,9 +146,9 @@ def main():
         if said["method"] != "deliver":
             continue
         items = said["params"]["items"]
-        taken = accept(roost, saved, items)
-        if items and not taken:
-            continue
+        fresh, taken = accept(roost, saved, items)
+        if items and not fresh:
+            continue  # Told twice. What is gone is no turn less: it was read by another way.
         if not items:
             saved["open"] = 0  # Woken without a word: whoever is still open was stopped.
         for item in taken:

@@ -55,9 +55,9 @@ export type Ack = {
 
 /** Answer to [`Ack`]. */
 export type AckReply = {
-  /** Taken in now. */
+  /** Taken in, now or by an earlier `ack` whose answer may have been lost: the caller's to use, once. */
   accepted: Array<number>,
-  /** Not owed any more: taken in before, or read by another way. */
+  /** Not owed any more, and never taken in: read by another way. To be dropped. */
   gone: Array<number>,
 };
 

@@ -48,10 +48,14 @@ pub struct Config {
     pub daemon_flags: Vec<OsString>,
     /// How long a call that does not block by nature, hello included, may stay unanswered. Not inside a worker: see [`Start::Await`].
     pub answer_within: Duration,
+    /// How long a daemon that went away may take to come back, for the same calls and for a role. Not inside a worker either.
+    pub back_within: Duration,
 }
 
 /// The usual [`Config::answer_within`].
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// The usual [`Config::back_within`].
+const BACK_WITHIN: Duration = Duration::from_secs(60);
 
 /// Paths that were asked for; they win over the environment.
 #[derive(Debug, Clone, Default)]
@@ -106,6 +110,7 @@ impl Config {
             daemon: None,
             daemon_flags: Vec::new(),
             answer_within: ANSWER_WITHIN,
+            back_within: BACK_WITHIN,
         })
     }
 

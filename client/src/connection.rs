@@ -54,7 +54,7 @@ impl Connection {
     /// Connects and says hello. Starts the daemon or waits for it, as the configuration says.
     pub fn dial(config: Config) -> Result<Self, Error> {
         let mut connection = Self::new(config);
-        let mut outage = Outage::new(connection.patience(Patience::Brief));
+        let mut outage = connection.outage(Patience::Brief);
         connection.connect(&mut outage, connection.config.start == Start::Await)?;
         Ok(connection)
     }
@@ -67,6 +67,14 @@ impl Connection {
     /// How it was reached, and as whom it speaks now.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// From now on it starts no daemon: it waits a while for the next one. For whoever only follows what happens; a daemon that was
+    /// stopped stays so.
+    pub fn start_no_more(&mut self) {
+        if self.config.start == Start::OnDemand {
+            self.config.start = Start::Never;
+        }
     }
 
     /// What the daemon said to our last hello.
@@ -93,7 +101,7 @@ impl Connection {
             if !policy.resend {
                 return Err(self.lost(broken));
             }
-            let outage = outage.get_or_insert_with(|| Outage::new(patience));
+            let outage = outage.get_or_insert_with(|| self.outage(patience));
             if !outage.pause() {
                 return Err(self.lost(broken));
             }
@@ -125,6 +133,11 @@ impl Connection {
     /// there is nothing else that it could do meanwhile.
     fn patience(&self, asked: Patience) -> Patience {
         if self.config.start == Start::Await { Patience::Unbounded } else { asked }
+    }
+
+    /// How long a daemon that went away is waited for.
+    pub(crate) fn outage(&self, asked: Patience) -> Outage {
+        Outage::new((self.patience(asked) == Patience::Brief).then_some(self.config.back_within))
     }
 
     fn attempt<R: Request>(&mut self, request: &R, patience: Patience) -> Result<R::Reply, Attempt> {

@@ -36,6 +36,9 @@ impl EventReader {
     /// From this number on (the first is 1); with `follow` it never ends by itself. An operator names the tree.
     pub fn new(mut connection: Connection, tree: Option<TreeId>, from: u64, follow: bool) -> Self {
         connection.keep_pushed();
+        if follow {
+            connection.start_no_more();
+        }
         Self { connection, tree, follow, next: from.max(1), read: VecDeque::new(), caught_up: false }
     }
 

@@ -148,9 +148,15 @@ impl Inbox {
         }
     }
 
-    /// Somebody else takes in what is owed. Should it be ours again, it is delivered again.
+    /// What is owed is somebody else's, or comes again: what the caller has not been handed yet is dropped.
     pub fn forget(&mut self) {
         self.held.retain(|_, held| held.handed);
+        self.bare_wake = false;
+    }
+
+    /// What was owed may have been taken in by somebody else: nothing that came before is there to be accepted.
+    pub fn start_over(&mut self) {
+        self.held.clear();
         self.bare_wake = false;
     }
 

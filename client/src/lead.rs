@@ -138,9 +138,10 @@ impl Lead {
         self.voice.inbox.give_back();
     }
 
-    /// Takes the lease (again). Whoever had it gets `LeaseLost`.
+    /// Takes the lease (again). Whoever had it gets `LeaseLost`. What was handed out before and not accepted is not to be used any
+    /// more: what is still owed of it comes again.
     pub fn take_lease(&mut self) -> Result<(), Error> {
-        self.voice.connection.take_role(RoleAsked::Root, Vec::new())
+        self.voice.take_lease()
     }
 
     /// Launches children and returns at once.

@@ -28,6 +28,7 @@ mod answer;
 mod calls;
 mod config;
 mod connection;
+pub mod details;
 mod error;
 mod follow;
 mod inbox;

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod exit;
 mod failure;
+mod outline;
 mod output;
 mod settings;
 mod setup;

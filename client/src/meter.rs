@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 
 use roost_proto::usage::{USAGE_MAX, Usage, UsageReport};
 
+/// Nano-dollars of one US dollar.
+pub(crate) const NANOS: f64 = 1e9;
+
 /// Counts what one process uses.
 ///
 /// ```
@@ -90,7 +93,7 @@ pub fn cached_within(prompt: u64, cached: u64, completion: u64) -> Usage {
 
 /// An amount of US dollars in nano-dollars; `None` when it is no amount.
 pub fn nano_dollars(usd: f64) -> Option<u64> {
-    let nanos = (usd * 1e9).round();
+    let nanos = (usd * NANOS).round();
     // Below 2^53 the conversion is exact.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     (nanos >= 0.0 && nanos <= USAGE_MAX as f64).then_some(nanos as u64)

@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a broken connection may take to come back, for a call that does not block by nature.
-const OUTAGE_MAX: Duration = Duration::from_secs(60);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -35,22 +33,23 @@ impl Policy {
 pub(crate) struct Outage {
     since: Instant,
     pause: Duration,
-    patience: Patience,
+    /// `None`: until it is over.
+    longest: Option<Duration>,
 }
 
 impl Outage {
-    pub(crate) fn new(patience: Patience) -> Self {
-        Self { since: Instant::now(), pause: PAUSE_MIN, patience }
+    pub(crate) fn new(longest: Option<Duration>) -> Self {
+        Self { since: Instant::now(), pause: PAUSE_MIN, longest }
     }
 
     /// Whether it ends only with what it waits for.
     pub(crate) fn is_unbounded(&self) -> bool {
-        self.patience == Patience::Unbounded
+        self.longest.is_none()
     }
 
     /// Sleeps a growing while; false when it has lasted too long.
     pub(crate) fn pause(&mut self) -> bool {
-        if self.patience == Patience::Brief && self.since.elapsed() > OUTAGE_MAX {
+        if self.longest.is_some_and(|longest| self.since.elapsed() > longest) {
             return false;
         }
         std::thread::sleep(self.pause);

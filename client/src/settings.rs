@@ -14,7 +14,7 @@ mod timing;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Settings of the new tree")]
 pub struct SettingsArgs {
-    /// Most live worker processes [default: 8]
+    /// Most live worker processes, 1 to 100000 [default: 8]
     #[arg(long, value_name = "N", value_parser = values::cap, allow_negative_numbers = true)]
     cap: Option<u32>,
     /// Most workers that may ever be launched [default: 50]
@@ -38,7 +38,7 @@ pub struct SettingsArgs {
     /// Deepest nesting; a worker of the root has depth 1 [default: 4096]
     #[arg(long, value_name = "N", value_parser = values::depth, allow_negative_numbers = true)]
     depth: Option<u32>,
-    /// Most live workers of a group; may be repeated
+    /// Most live workers of a group, 1 to 100000; may be repeated
     #[arg(long, value_name = "NAME=N", value_parser = values::group_cap)]
     group_cap: Vec<(String, u32)>,
     /// A time or a number of tries; may be repeated: settle_to_exit=5s, leftovers_grace=1s, start_retries=2, start_retry=1s,

@@ -111,6 +111,7 @@ fn culprit(fields: &Map<String, Value>) -> Option<String> {
         let error = serde_json::from_value::<Task>(Value::Object(alone)).err()?;
         let expected = match name.as_str() {
             "argv" => "a list of words",
+            "runner" => "\"command\" or \"worker\"",
             "task" | "name" | "group" => "a text",
             "cwd" => "a path",
             "env" => "an object of texts, or a list of pairs",
@@ -137,6 +138,7 @@ mod tests {
             (r#"[{"argv":["a"]},{"argv":["a"],"nmae":"x"}]"#, ["task 1", "nmae"]),
             (r#"[{"argv":["a"],"timeout_ms":"5s"}]"#, ["task 0", "timeout_ms"]),
             (r#"[{"argv":["a"],"env":3}]"#, ["task 0", "`env`"]),
+            (r#"[{"argv":["a"],"runner":"pi"}]"#, ["task 0", "`runner`: expected \"command\" or \"worker\""]),
             (r#"[{"argv":["a"],"max_subagents_allowed":-1}]"#, ["task 0", "max_subagents_allowed"]),
             (r#"[{"name":"x"}]"#, ["task 0", "argv"]),
             (r#"[3]"#, ["task 0", "object"]),

@@ -10,18 +10,17 @@ use std::path::Path;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use roost::proto::bytes::Bytes;
 pub use roost::proto::duration::parse as duration;
-use roost::proto::limits::{BUDGET_MAX, DEPTH_MAX};
+use roost::proto::limits::{BUDGET_MAX, CAP_MAX, DEPTH_MAX};
 use roost::proto::message::launch::{Allowance, Rest};
 
 use crate::failure::Failure;
 
 /// A cap: at least 1.
 pub fn cap(text: &str) -> Result<u32, String> {
-    let number: u32 = text.parse().map_err(|_| format!("a cap is a whole number from 1 to {}", u32::MAX))?;
-    if number == 0 {
-        Err("a cap of 0 would let nothing run; the least is 1 (`roost pause` holds the admissions of an open tree)".into())
-    } else {
-        Ok(number)
+    match text.parse() {
+        Ok(0) => Err("a cap of 0 would let nothing run; the least is 1 (`roost pause` holds the admissions of an open tree)".into()),
+        Ok(number @ 1..=CAP_MAX) => Ok(number),
+        Ok(_) | Err(_) => Err(format!("a cap is a whole number from 1 to {CAP_MAX}")),
     }
 }
 
@@ -96,8 +95,17 @@ pub fn read_input(path: &OsStr) -> Result<Vec<u8>, Failure> {
 
 /// Local time, to the millisecond.
 pub fn clock_time(ms: u64) -> String {
+    local(ms, "%F %T%.3f")
+}
+
+/// Local time, to the second.
+pub fn time_of_day(ms: u64) -> String {
+    local(ms, "%F %T")
+}
+
+fn local(ms: u64, format: &str) -> String {
     let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map(|time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T%.3f").to_string()).unwrap_or_else(|| "?".into())
+    time.map(|time| time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()).unwrap_or_else(|| "?".into())
 }
 
 /// A word of a shell that stands for exactly these bytes.
@@ -120,6 +128,9 @@ mod tests {
         for bad in ["0", "-1", "1.5", "abc", "1000000000000", ""] {
             assert!(cap(bad).is_err_and(|text| text.contains("cap")), "{bad}");
         }
+        // As far as the daemon goes, and no further.
+        assert_eq!(cap("100000"), Ok(CAP_MAX));
+        assert!(cap("100001").is_err_and(|text| text.contains("from 1 to 100000")));
         assert!(budget("9007199254740992").is_err() && allowance("-1").is_err());
         assert_eq!(group_cap("a=b=3"), Ok(("a=b".into(), 3)));
     }

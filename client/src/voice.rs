@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use roost_proto::link::EXIT_LINE;
 use roost_proto::message::Request;
 use roost_proto::message::deliver::{Ack, DELIVER, Delivery, Item, LEASE_LOST, PARK, ParkAsk, WITHDRAW, Withdrawal};
+use roost_proto::message::session::RoleAsked;
 use roost_proto::rpc::{Answer, ErrorKind};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::de::DeserializeOwned;
@@ -17,7 +18,7 @@ use serde::de::DeserializeOwned;
 use crate::connection::{Connection, reply};
 use crate::error::Error;
 use crate::inbox::{Inbox, Items};
-use crate::policy::{Outage, Policy};
+use crate::policy::{Outage, Patience, Policy};
 use crate::submit;
 
 /// What a role is told.
@@ -135,10 +136,8 @@ impl Voice {
         while self.connection.descriptor().is_none() {
             self.listen(None)?;
         }
+        // Without one it is said all the same: the turn itself is owed, too, and would come again.
         let owed = self.inbox.still_owed(&items);
-        if owed.is_empty() {
-            return Ok(Vec::new());
-        }
         let request_id = Some(submit::request_id()?);
         // Where the first try took them in and its answer was lost, the second gets the same one.
         let ack = self.connection.call_with(Policy::BRIEF, || Ack { items: owed.clone(), request_id: request_id.clone() })?;
@@ -151,6 +150,14 @@ impl Voice {
     /// The request to park has been answered, or is out of place now.
     pub(crate) fn forget_park(&mut self) {
         self.park = None;
+    }
+
+    /// Takes the lease, whoever had it meanwhile.
+    pub(crate) fn take_lease(&mut self) -> Result<(), Error> {
+        self.connection.take_role(RoleAsked::Root, Vec::new())?;
+        self.lease_lost = false;
+        self.inbox.start_over();
+        Ok(())
     }
 
     fn heard(&mut self, now: Instant) -> Option<Heard> {
@@ -225,6 +232,9 @@ impl Voice {
         if let Some(call) = &mut self.call {
             call.id = None;
         }
+        // All that is owed comes again, and what was read by another way meanwhile does not. What the caller has it may yet accept:
+        // the answer to that may have been lost.
+        self.inbox.forget();
         if let Some(hold) = self.connection.welcome().and_then(|welcome| welcome.hold_ms) {
             self.inbox.set_hold(Duration::from_millis(hold));
         }
@@ -233,7 +243,7 @@ impl Voice {
     /// Blocks until something has come, or until then; whether something has.
     fn listen(&mut self, until: Option<Instant>) -> Result<bool, Error> {
         let Some(socket) = self.connection.descriptor() else {
-            let outage = self.outage.get_or_insert_with(|| self.connection.role_outage());
+            let outage = self.outage.get_or_insert_with(|| self.connection.outage(Patience::Brief));
             let back = self.connection.revive(outage, until)?;
             if back {
                 self.outage = None;

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::connection::Connection;
 use crate::error::Error;
 
-/// A connection of its own that carries nothing but progress.
+/// A connection of its own that carries nothing but progress. It starts a daemon for its first word, never again after that.
 pub struct Watcher {
     connection: Connection,
     missed: Option<Progress>,
@@ -21,6 +21,7 @@ impl Watcher {
     /// Connects and asks for progress. The configuration's identity says which tree.
     pub fn new(config: Config) -> Result<Self, Error> {
         let mut connection = Connection::dial(config)?;
+        connection.start_no_more();
         let first = connection.watch()?;
         Ok(Self { connection, missed: Some(first) })
     }

@@ -165,7 +165,8 @@ impl Worker {
         })
     }
 
-    /// Says that these have entered the model's input. Returns the ones to use: the others were read by another way meanwhile.
+    /// Says that these have entered the model's input. Returns the ones to use: the others were read by another way meanwhile. A turn
+    /// without items is accepted, too, with none: else it comes again.
     pub fn accept(&mut self, items: Vec<Item>) -> Result<Vec<Item>, Error> {
         self.voice.accept(items)
     }

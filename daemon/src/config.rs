@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use roost_proto::duration;
+use roost_proto::limits::CAP_MAX;
 use roost_proto::paths::{Paths, Surroundings};
 
 use crate::process::cgroup::place::Setting as CgroupSetting;
@@ -57,8 +58,8 @@ pub struct DaemonFlags {
     /// Leave after so many seconds without a tree and a client; 0 = never
     #[arg(long, value_name = "SECONDS", default_value_t = roost_proto::limits::IDLE_EXIT_SECONDS)]
     pub idle_exit: u64,
-    /// Most live workers over all trees together [default: no such cap]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Most live workers over all trees together, 1 to 100000 [default: no such cap]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(CAP_MAX)))]
     pub cap: Option<u32>,
     /// Most ended workers of closed trees whose results are kept; beyond it the tree that was closed first goes
     #[arg(long, value_name = "N", default_value_t = roost_proto::limits::CLOSED_WORKERS_MAX)]

@@ -121,7 +121,7 @@ impl Driver {
             link,
             paths,
             supervisor_pid: greeting.supervisor_pid,
-            heartbeat: Heartbeat::new(greeting.manager),
+            heartbeat: Heartbeat::new(greeting.manager, tokio::time::Instant::now()),
             backlog: VecDeque::new(),
             end: None,
             audit: Audit::default(),

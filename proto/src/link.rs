@@ -1,4 +1,4 @@
-//! What the supervisor and the broker say over their socket pair: length-prefixed bincode, the same build on both ends.
+//! What the supervisor and the broker say over their socket pair: length-prefixed bincode, the same link version on both ends.
 //!
 //! A frame is a little-endian u32 length and that many bytes. Types here carry no serde attribute that bincode cannot decode
 //! (no internal tags, no `skip_serializing_if`): see `docs/adr/0001-foundations.md`.
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::id::Incarnation;
 
-/// The version of the link. Both ends are one build, so another number is a broken installation.
+/// The version of the link. The two ends may be of different builds (a restart takes the broker that is installed now); of different
+/// versions of the link they may not be: each refuses another number.
 pub const LINK_VERSION: u32 = 3;
 
 /// Broker to supervisor.

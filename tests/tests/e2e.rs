@@ -17,6 +17,8 @@ mod environment;
 mod events;
 #[path = "e2e/hostile.rs"]
 mod hostile;
+#[path = "e2e/json.rs"]
+mod json;
 #[path = "e2e/many.rs"]
 mod many;
 #[path = "e2e/mistakes.rs"]

@@ -13,7 +13,7 @@ use crate::values;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost cap\n  roost cap 2")]
 pub struct CapArgs {
-    /// The new cap, at least 1
+    /// The new cap, 1 to 100000
     #[arg(value_name = "N", value_parser = values::cap, allow_negative_numbers = true)]
     cap: Option<u32>,
 }

@@ -31,7 +31,7 @@ enum DaemonVerb {
     /// Start it, unless it is running
     #[command(after_help = "Examples:\n  roost daemon start\n  roost daemon start --cap 16 --idle-exit 0")]
     Start {
-        /// Most live workers over all trees together [default: no such cap]
+        /// Most live workers over all trees together, 1 to 100000 [default: no such cap]
         #[arg(long, value_name = "N", value_parser = values::cap, allow_negative_numbers = true)]
         cap: Option<u32>,
         /// Leave after so long without a tree and a client; 0 = never [default: 10m]

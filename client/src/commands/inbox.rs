@@ -32,6 +32,7 @@ impl InboxArgs {
         }
         let mut lead = lead(setup)?;
         if self.follow {
+            lead.connection().start_no_more();
             return self.follow(&mut lead, out);
         }
         loop {

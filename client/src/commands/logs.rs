@@ -84,6 +84,7 @@ impl LogsArgs {
         let events = events.map_err(|error| Error::io("cannot follow files")(error.into()))?;
         // First the watch, then the look: no change falls between the two.
         let mut watcher = Watcher::new(connection.config().clone())?;
+        connection.start_no_more();
         let mut log = Log::new(Some(events));
         loop {
             let worker = self.look(&mut connection, request)?;

@@ -17,13 +17,13 @@ use crate::values;
 #[command(
     after_help = "Examples:\n  roost spawn --name build -- make -j4\n  roost spawn --descendants 10 --timeout 5m -- ./crawl.sh /data\n  \
     echo '[{\"argv\":[\"true\"],\"name\":\"a\"},{\"argv\":[\"sleep\",\"1\"],\"env\":{\"K\":\"V\"}}]' | roost spawn --tasks -\n\n\
-    Fields of a task in JSON: argv, task, name, cwd, env, max_subagents_allowed, group, timeout_ms."
+    Fields of a task in JSON: argv, runner (\"command\" or \"worker\"), task, name, cwd, env, max_subagents_allowed, group, timeout_ms."
 )]
 pub struct SpawnArgs {
     #[command(flatten)]
     task: TaskArgs,
     /// 1 to 20 tasks as JSON, from a file or from standard input for `-`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "name", "cwd", "env", "timeout", "group", "task", "task_file", "descendants"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "runner", "name", "cwd", "env", "timeout", "group", "task", "task_file", "descendants"])]
     tasks: Option<OsString>,
     /// Repeating a launch with the same id returns the same receipt [default: a random one]
     #[arg(long, value_name = "ID")]

@@ -1,19 +1,14 @@
 //! `roost usage`: what a tree, or a worker with all below it, has cost.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use clap::Args;
-use roost::proto::id::WorkerId;
 use roost::proto::message::usage::{ReadUsage, UsageReply, WorkerUsage};
 use roost::proto::usage::{Usage, UsageTotals};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::outline;
 use crate::output::{Out, escape_line};
 use crate::setup::Setup;
-
-/// Deeper workers are not indented further, so that a chain of thousands stays readable.
-const INDENT_MAX: usize = 30;
 
 /// Show tokens and cost: of the whole tree, or of a worker and all below it
 #[derive(Debug, Args)]
@@ -54,20 +49,13 @@ fn lines(reply: &UsageReply, name: Option<&str>) -> Vec<String> {
     let head = name.map_or_else(|| format!("tree {}", reply.tree), escape_line);
     let workers = if reply.totals.workers == 1 { "1 worker".into() } else { format!("{} workers", reply.totals.workers) };
     let mut lines = vec![format!("{head}  {workers}  {}", totals(&reply.totals))];
-    let known: BTreeSet<WorkerId> = reply.workers.iter().map(|worker| worker.worker).collect();
-    let mut children: BTreeMap<Option<WorkerId>, Vec<&WorkerUsage>> = BTreeMap::new();
-    for worker in &reply.workers {
-        children.entry(worker.lead.filter(|lead| known.contains(lead))).or_default().push(worker);
-    }
-    // Not recursive: a tree may be thousands deep.
-    let mut open: Vec<(usize, &WorkerUsage)> = children.remove(&None).unwrap_or_default().into_iter().rev().map(|w| (1, w)).collect();
-    while let Some((depth, worker)) = open.pop() {
-        let times = if worker.executions > 1 { format!("  {} executions", worker.executions) } else { String::new() };
-        lines.push(format!("{}{}{times}  {}", "  ".repeat(depth.min(INDENT_MAX)), escape_line(&worker.name), totals(&worker.totals)));
-        let below = children.remove(&Some(worker.worker)).unwrap_or_default();
-        open.extend(below.into_iter().rev().map(|child| (depth + 1, child)));
-    }
+    lines.extend(outline::lines(&reply.workers, |worker| (worker.worker, worker.lead), shown));
     lines
+}
+
+fn shown(worker: &WorkerUsage) -> String {
+    let times = if worker.executions > 1 { format!("  {} executions", worker.executions) } else { String::new() };
+    format!("{}{times}  {}", escape_line(&worker.name), totals(&worker.totals))
 }
 
 fn totals(totals: &UsageTotals) -> String {
@@ -99,6 +87,8 @@ fn price(usage: &Usage) -> String {
 
 #[cfg(test)]
 mod tests {
+    use roost::proto::id::WorkerId;
+
     use super::*;
 
     #[test]

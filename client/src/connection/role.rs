@@ -35,7 +35,8 @@ impl Connection {
         self.keeps_pushed = true;
         self.role = Some(Role { asked, capabilities });
         self.link = None;
-        self.connect(&mut Outage::new(Patience::Brief), self.config.start == Start::Await)
+        let mut outage = self.outage(Patience::Brief);
+        self.connect(&mut outage, self.config.start == Start::Await)
     }
 
     /// From the next hello on it is a mere caller.
@@ -101,11 +102,6 @@ impl Connection {
                 return Err(error);
             }
         }
-    }
-
-    /// How long the role is held on to when the daemon is away.
-    pub(crate) fn role_outage(&self) -> Outage {
-        Outage::new(if self.config.start == Start::Await { Patience::Unbounded } else { Patience::Brief })
     }
 
     /// From now on notifications are kept as with a role, although there is none.

@@ -148,9 +148,27 @@ fn a_leaf_and_a_stop(command: impl Fn() -> Command) {
     idle.exits();
 }
 
+/// Nothing to take in is a turn like any other: accepted, settled, and over.
+fn a_bare_wake_and_a_gone_item(command: impl Fn() -> Command) {
+    let dir = tempfile::tempdir().unwrap();
+    let peer = Peer::new(dir.path());
+    let mut bare = start(&peer, command(), None);
+    bare.talk.deliver(json!([]));
+    assert_eq!(bare.talk.accept_all(), json!([]));
+    assert_eq!(bare.talk.answer("settle", json!({"next": "exit"}))["answer"], "0");
+    bare.exits();
+    // What it has woken for was read by another way.
+    let mut gone = start(&peer, command(), None);
+    gone.talk.deliver(json!([counted(2, 2, "2")]));
+    assert_eq!(gone.talk.answer("ack", json!({"accepted": [], "gone": [2]}))["items"], json!([2]));
+    assert_eq!(gone.talk.answer("settle", json!({"next": "exit"}))["answer"], "0");
+    gone.exits();
+}
+
 #[test]
 fn the_agent_in_rust() {
     a_life(rust);
+    a_bare_wake_and_a_gone_item(rust);
     a_leaf_and_a_stop(rust);
 }
 
@@ -158,6 +176,7 @@ fn the_agent_in_rust() {
 fn the_agent_in_python() {
     if python().is_some() {
         a_life(|| python().unwrap());
+        a_bare_wake_and_a_gone_item(|| python().unwrap());
         a_leaf_and_a_stop(|| python().unwrap());
     }
 }

@@ -82,6 +82,7 @@ pub fn config(socket: &Path) -> roost::Config {
         daemon: None,
         daemon_flags: Vec::new(),
         answer_within: std::time::Duration::from_secs(20),
+        back_within: std::time::Duration::from_secs(60),
     }
 }
 

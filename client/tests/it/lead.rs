@@ -148,6 +148,38 @@ fn who_has_lost_the_lease_neither_accepts_nor_takes_it_back_by_reconnecting() {
 }
 
 #[test]
+fn a_lease_that_is_taken_again_begins_anew() {
+    play(
+        |peer| {
+            let mut talk = peer.welcome_root();
+            talk.deliver(json!([words(1, 1, "a")]));
+            let cap = talk.call("cap");
+            talk.push("lease_lost", json!({}));
+            talk.reply(&cap, json!({"cap": 1, "live": 0, "queued": 0}));
+            let ack = talk.call("ack");
+            talk.refuse(&ack, "stale_lease");
+            drop(talk);
+            let mut talk = peer.welcome_root();
+            // The first was taken in by who had the lease meanwhile, and would count as accepted.
+            talk.deliver(json!([words(2, 2, "b")]));
+            assert_eq!(talk.accept_all(), json!([]));
+            assert_eq!(talk.accept_all(), json!([2]));
+            talk.end();
+        },
+        |mut lead| {
+            let owed = items(lead.next(None).unwrap());
+            lead.connection().cap(&roost::proto::message::tree::Cap { cap: None }).unwrap();
+            // The loss is known by then, and was not told.
+            assert_eq!(lead.accept(owed.clone()).unwrap_err().refusal(), Some(ErrorKind::StaleLease));
+            lead.take_lease().unwrap();
+            assert_eq!(lead.accept(owed).unwrap(), []);
+            let owed = items(lead.next(None).unwrap());
+            assert_eq!(numbers(&lead.accept(owed).unwrap()), [2]);
+        },
+    );
+}
+
+#[test]
 fn it_waits_for_events_and_for_the_end_of_the_hold_and_not_longer() {
     play(
         |peer| {

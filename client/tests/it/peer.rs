@@ -52,6 +52,9 @@ impl Peer {
     }
 
     pub fn accept(&self) -> Talk {
+        let patience = rustix::event::Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+        let mut ready = [rustix::event::PollFd::new(&self.listener, rustix::event::PollFlags::IN)];
+        assert_eq!(rustix::event::poll(&mut ready, Some(&patience)).unwrap(), 1, "no client comes");
         let (to, _) = self.listener.accept().unwrap();
         to.set_read_timeout(Some(PATIENCE)).unwrap();
         Talk { lines: BufReader::new(to.try_clone().unwrap()), to }

@@ -5,9 +5,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use roost::{Config, Connection, Error, Start};
+use roost::{Config, Connection, Error, EventReader, Start, Watcher};
+use serde_json::json;
 
 use crate::fake::{self, Fake};
+use crate::peer::Peer;
 
 fn script(dir: &Path, body: &str) -> PathBuf {
     let path = dir.join("roostd");
@@ -133,4 +135,41 @@ fn a_worker_starts_no_daemon_and_waits_for_it_to_come_back() {
     Fake::start(&socket, |_, _| None);
     dialling.join().unwrap().unwrap();
     assert!(!dir.path().join("started").exists());
+}
+
+#[test]
+fn who_only_follows_starts_no_daemon_again_and_goes_on_with_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = starting(dir.path(), "touch \"$dir/started\"");
+    let page = |next: u64| json!({"tree": "t1", "events": [], "next": next, "end": next});
+    for follow in ["events", "watch"] {
+        let peer = Peer::new(dir.path());
+        let (config, socket) = (config.clone(), peer.socket.clone());
+        let following = std::thread::spawn(move || {
+            if follow == "watch" {
+                let mut watcher = Watcher::new(config)?;
+                return [1, 2].into_iter().try_for_each(|live| {
+                    assert_eq!(watcher.next_progress()?.live, live);
+                    Ok(())
+                });
+            }
+            let mut reader = EventReader::new(Connection::dial(config)?, None, 1, true);
+            reader.next_event().map(|event| assert_eq!(event.unwrap().number, 1))
+        });
+        let mut talk = peer.welcome(json!({})).0;
+        talk.answer(follow, if follow == "watch" { fake::progress(1) } else { page(1) });
+        fs::remove_file(&socket).unwrap();
+        drop((talk, peer));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(!dir.path().join("started").exists(), "{follow}");
+        let peer = Peer::new(dir.path());
+        let mut talk = peer.welcome(json!({})).0;
+        let event = json!({"number": 1, "at_ms": 1, "event": "cap_set", "cap": 2});
+        talk.answer(
+            follow,
+            if follow == "watch" { fake::progress(2) } else { json!({"tree": "t1", "events": [event], "next": 2, "end": 2}) },
+        );
+        following.join().unwrap().unwrap_or_else(|error| panic!("{follow}: {error}"));
+        fs::remove_file(&socket).unwrap();
+    }
 }

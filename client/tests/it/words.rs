@@ -312,9 +312,8 @@ fn a_transcript_is_harmless_and_its_torn_end_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     fs::create_dir_all(state.join("transcripts")).unwrap();
-    let whole =
-        "{\"at_ms\":1500,\"record\":\"item\",\"seq\":1,\"text\":\"do \\u001b[2J it\\nnow\"}\nnonsense\n{\"record\":\"gap\",\"lost\":2}\n";
-    let torn = format!("{whole}{{\"rec");
+    let whole = "{\"at_ms\":1500,\"epoch\":1,\"kind\":\"report\",\"text\":\"do \\u001b[2J it\\nnow\"}\nnonsense\n{\"at_ms\":1500,\"epoch\":1,\"kind\":\"gap\",\"lost\":2,\"why\":\"io\"}\n";
+    let torn = format!("{whole}{{\"at_");
     for execution in ["x1", "x9"] {
         fs::write(state.join("transcripts").join(format!("{execution}.jsonl")), &torn).unwrap();
     }
@@ -329,7 +328,7 @@ fn a_transcript_is_harmless_and_its_torn_end_is_told() {
         command.env("ROOST_STATE_DIR", &state);
         command
     };
-    let expected = "1970-01-01 00:00:01.500 item seq=1\n  do \\x1b[2J it\n  now\n(a record of 9 bytes that cannot be read)\ngap lost=2\n";
+    let expected = "1970-01-01 00:00:01.500 report epoch=1\n  do \\x1b[2J it\n  now\n(a record of 9 bytes that cannot be read)\n1970-01-01 00:00:01.500 gap epoch=1 lost=2 why=io\n";
     for name in ["w", "x9"] {
         let (code, out, err) = run(roost(), &["logs", name, "--transcript"]);
         assert_eq!((code, out.as_str()), (0, expected));

@@ -134,6 +134,66 @@ fn an_item_that_is_gone_is_not_used_and_a_withdrawn_one_is_not_even_asked_for() 
 }
 
 #[test]
+fn a_bare_wake_is_accepted_settled_and_over() {
+    play(
+        |peer| {
+            let mut talk = peer.welcome_worker();
+            talk.deliver(json!([]));
+            assert_eq!(talk.accept_all(), json!([]));
+            talk.answer("settle", json!({"next": "exit"}));
+            talk.end();
+        },
+        |mut worker| {
+            let turn = items(worker.next(None).unwrap());
+            assert_eq!((turn.wake, turn.items.len()), (true, 0));
+            assert_eq!(worker.accept(turn.items).unwrap(), []);
+            assert_eq!(worker.settle(&Turn::default()).unwrap(), Next::Exit);
+        },
+    );
+}
+
+#[test]
+fn what_lay_here_before_a_new_welcome_is_not_told_unless_it_comes_again() {
+    play(
+        |peer| {
+            let mut slow = peer::worker(json!({}));
+            slow["hold_ms"] = json!(5_000);
+            let (mut talk, _) = peer.welcome(slow);
+            talk.deliver(json!([completion(1, 1), words(2, 1, "a")]));
+            drop(talk);
+            // Meanwhile the first was read by another way.
+            let mut talk = peer.welcome_worker();
+            talk.deliver(json!([words(2, 1, "a")]));
+            assert_eq!(talk.accept_all(), json!([2]));
+            talk.end();
+        },
+        |mut worker| {
+            let turn = items(worker.next(None).unwrap());
+            assert_eq!(numbers(&turn.items), [2]);
+            worker.accept(turn.items).unwrap();
+        },
+    );
+}
+
+#[test]
+fn the_first_hello_waits_for_a_daemon_however_long_it_is_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let peer = Peer::new(dir.path());
+    // With no time at all for it to come back, whoever has a limit would give up at once.
+    let config = roost::Config { start: roost::Start::Await, back_within: Duration::ZERO, ..peer.worker_config() };
+    let played = thread::spawn(move || {
+        (0..3).for_each(|_| drop(peer.accept()));
+        peer.welcome_worker().end();
+    });
+    drop(Worker::connect_with(config, Vec::new(), None).unwrap());
+    played.join().unwrap();
+    // And who has one says what is missing.
+    let config = roost::Config { back_within: Duration::ZERO, ..crate::fake::config(&dir.path().join("nobody")) };
+    let error = roost::Connection::dial(config).err().unwrap();
+    assert!(error.kind() == "no_daemon" && error.to_string().contains("nobody"), "{error}");
+}
+
+#[test]
 fn a_completion_is_held_back_so_that_a_withdrawal_can_overtake_it() {
     play(
         |peer| {

@@ -24,8 +24,7 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    pub fn new(manager: Option<Manager>) -> Self {
-        let now = Instant::now();
+    pub fn new(manager: Option<Manager>, now: Instant) -> Self {
         let beat = manager.and_then(|manager| manager.beat_ms).map(|ms| (Duration::from_millis(ms.max(1)), now));
         Self { beat, line: manager.map(|_| (String::new(), now)), news: true }
     }
@@ -89,8 +88,8 @@ mod tests {
 
     #[test]
     fn it_beats_on_time_and_tells_news_no_more_than_once_a_second() {
-        let mut heart = Heartbeat::new(Some(Manager { beat_ms: Some(300) }));
         let start = Instant::now();
+        let mut heart = Heartbeat::new(Some(Manager { beat_ms: Some(300) }), start);
         let at = |ms| start + Duration::from_millis(ms);
         assert_eq!(heart.next(), Some(start));
         assert!(heart.is_beat_due(start) && !heart.is_beat_due(at(299)));
@@ -107,7 +106,7 @@ mod tests {
 
     #[test]
     fn without_a_manager_it_is_silent() {
-        let mut heart = Heartbeat::new(None);
+        let mut heart = Heartbeat::new(None, Instant::now());
         assert_eq!(heart.next(), None);
         assert!(!heart.is_beat_due(Instant::now()));
         assert_eq!(heart.new_line(Instant::now(), || unreachable!()), None);

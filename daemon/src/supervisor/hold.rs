@@ -14,7 +14,6 @@ use roost_proto::limits::CONNECTIONS_WAITING_MAX;
 use roost_proto::paths::Paths;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
-use rustix::process::{Pid, test_kill_process};
 
 use super::broker_process::LOCK_DESCRIPTOR;
 use super::place::Refusal;
@@ -69,7 +68,8 @@ fn kill_orphans(lock: &File) -> io::Result<bool> {
 }
 
 fn is_running(pid: &str) -> bool {
-    pid.parse().ok().and_then(Pid::from_raw).is_some_and(|pid| !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
+    // One that has ended holds nothing, even if nobody has reaped it.
+    pid.parse().ok().and_then(identity::stat).is_some_and(|found| found.alive)
 }
 
 /// The listening socket.

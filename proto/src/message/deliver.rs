@@ -135,9 +135,9 @@ pub struct Ack {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AckReply {
-    /// Taken in now.
+    /// Taken in, now or by an earlier `ack` whose answer may have been lost: the caller's to use, once.
     pub accepted: Vec<u64>,
-    /// Not owed any more: taken in before, or read by another way.
+    /// Not owed any more, and never taken in: read by another way. To be dropped.
     pub gone: Vec<u64>,
 }
 

@@ -83,7 +83,8 @@ pub enum Runner {
     /// Any program: standard input is the task, standard output the answer, exit 0 is success.
     #[default]
     Command,
-    /// It says `hello` and speaks the worker protocol over the socket. Its standard input is a pipe that is closed when it should exit.
+    /// It says `hello` and speaks the worker protocol over the socket. When it should exit, the
+    /// line `exit` comes on its standard input, and then the end; an end alone is no order.
     Worker,
 }
 

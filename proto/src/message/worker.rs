@@ -131,7 +131,8 @@ pub struct SettleReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// Nothing: its execution has its outcome. Exit; standard input is closed as well.
+    /// Nothing: its execution has its outcome. Exit; the line `exit` comes on standard input as
+    /// well.
     Exit,
     /// Wait: descendants are active. A delivery or a request to park comes.
     Wait,

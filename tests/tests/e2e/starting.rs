@@ -190,3 +190,23 @@ fn a_refused_start_names_what_was_given_and_leaves_no_directories() {
         }
     }
 }
+
+#[test]
+fn a_broker_that_stands_still_without_its_supervisor_does_not_keep_the_next_daemon_out() {
+    let home = Home::new();
+    let tree = Tree::open(&home, &[]);
+    let mut events = home.fifo("events");
+    let mut gate = home.fifo("gate");
+    tree.spawn("w", r#"echo up >"$F/events"; read x <"$F/gate""#);
+    assert_eq!(events.line(), "up");
+    let pids = home.daemon();
+    let broker = Watched::new(pids.broker);
+    broker.signal(Signal::STOP);
+    Watched::new(pids.supervisor).kill();
+    // The start kills it, once it has had its time to go by itself.
+    home.start_daemon(&[]);
+    broker.await_end();
+    assert!(is_up(&tree.worker("w")));
+    gate.release(1);
+    tree.roost(["result", "w", "--wait"]).run().expect(1);
+}

@@ -14,8 +14,6 @@ use crate::values;
 
 /// A text that is longer stands on lines of its own.
 const INLINE_MAX: usize = 60;
-/// What says of which kind a record is, the first that is there.
-const KIND_FIELDS: [&str; 3] = ["record", "type", "event"];
 
 /// Prints the file; byte by byte when `raw`.
 pub(super) fn print(path: &Path, raw: bool, out: &mut Out) -> Result<(), Failure> {
@@ -45,8 +43,7 @@ pub(super) fn print(path: &Path, raw: bool, out: &mut Out) -> Result<(), Failure
 }
 
 fn record(record: &Map<String, Value>, out: &mut Out) -> Result<(), Failure> {
-    let kind_field = KIND_FIELDS.into_iter().find(|field| record.get(*field).is_some_and(Value::is_string));
-    let kind = kind_field.and_then(|field| record[field].as_str()).unwrap_or("record");
+    let kind = record.get("kind").and_then(Value::as_str).unwrap_or("record");
     let mut head = match record.get("at_ms").and_then(Value::as_u64) {
         Some(at) => format!("{} {kind}", values::clock_time(at)),
         None => kind.to_owned(),
@@ -54,7 +51,7 @@ fn record(record: &Map<String, Value>, out: &mut Out) -> Result<(), Failure> {
     let mut texts = Vec::new();
     for (field, value) in record {
         match value {
-            _ if field == "at_ms" || Some(field.as_str()) == kind_field => {}
+            _ if matches!(field.as_str(), "at_ms" | "kind") => {}
             Value::String(text) if field == "text" || text.len() > INLINE_MAX || text.contains('\n') => texts.push((field, text)),
             Value::String(text) => head.push_str(&format!(" {field}={text}")),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {

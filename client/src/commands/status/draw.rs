@@ -1,16 +1,13 @@
 //! How trees and workers look as lines of text. Pure: the clock comes in, strings go out.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use roost::proto::id::WorkerId;
 use roost::proto::message::status::{TreeStatus, WorkerState, WorkerStatus};
 use roost::proto::outcome::Outcome;
 
+use crate::outline;
 use crate::output::escape_line;
-
-/// Deeper workers are not indented further, so that a chain of thousands stays readable.
-const INDENT_MAX: usize = 30;
+use crate::values;
 
 /// How to draw.
 pub(super) struct Paint {
@@ -65,7 +62,7 @@ impl Paint {
             p.cap, p.live, p.queued, p.parked, p.blocked, tree.budget
         ));
         line.push_str(&format!("  completed {}  failed {}  stopped {}", p.completed, p.failed, p.stopped));
-        line.push_str(&format!("  opened {}", local_time(tree.opened_at_ms)));
+        line.push_str(&format!("  opened {}", values::time_of_day(tree.opened_at_ms)));
         if p.paused {
             line.push_str(&self.painted("  paused", Colour::Yellow));
         }
@@ -75,22 +72,9 @@ impl Paint {
         line
     }
 
-    /// One line per worker, each below its lead. Not recursive: a tree may be thousands deep.
+    /// One line per worker, each below its lead.
     pub(super) fn workers(&self, workers: &[WorkerStatus]) -> Vec<String> {
-        let known: BTreeSet<WorkerId> = workers.iter().map(|worker| worker.worker).collect();
-        let mut children: BTreeMap<Option<WorkerId>, Vec<&WorkerStatus>> = BTreeMap::new();
-        for worker in workers {
-            // The top of a subtree has a lead that is not shown.
-            children.entry(worker.lead.filter(|lead| known.contains(lead))).or_default().push(worker);
-        }
-        let mut lines = Vec::with_capacity(workers.len());
-        let mut open: Vec<(usize, &WorkerStatus)> = children.remove(&None).unwrap_or_default().into_iter().rev().map(|w| (0, w)).collect();
-        while let Some((depth, worker)) = open.pop() {
-            lines.push(format!("{}{}", "  ".repeat((depth + 1).min(INDENT_MAX)), self.worker(worker)));
-            let below = children.remove(&Some(worker.worker)).unwrap_or_default();
-            open.extend(below.into_iter().rev().map(|child| (depth + 1, child)));
-        }
-        lines
+        outline::lines(workers, |worker| (worker.worker, worker.lead), |worker| self.worker(worker))
     }
 
     fn worker(&self, worker: &WorkerStatus) -> String {
@@ -145,11 +129,6 @@ impl Paint {
         };
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
-}
-
-fn local_time(ms: u64) -> String {
-    let time = i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map(|time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T").to_string()).unwrap_or_else(|| "?".into())
 }
 
 fn elapsed(ms: u64) -> String {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use roost_proto::id::WorkerId;
+use roost_proto::message::usage::WorkerUsage;
 use serde::{Deserialize, Serialize};
 
 use super::UsageRecord;
-use crate::id::WorkerId;
-use crate::message::usage::WorkerUsage;
 
 /// The deepest worker that a usage tree shows: readers of JSON bound their nesting, usually at 128, and a level takes two.
 pub const USAGE_TREE_DEPTH_MAX: usize = 40;

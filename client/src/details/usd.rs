@@ -2,22 +2,14 @@
 
 use serde::{Deserialize, Deserializer, Serializer, de};
 
-use crate::usage::USAGE_MAX;
-
-const NANOS: f64 = 1e9;
+use crate::meter::{NANOS, nano_dollars};
 
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn serialize<S: Serializer>(nanos: &u64, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(*nanos as f64 / NANOS)
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let usd = f64::deserialize(from)?;
-    let nanos = (usd * NANOS).round();
-    if nanos >= 0.0 && nanos <= USAGE_MAX as f64 {
-        Ok(nanos as u64)
-    } else {
-        Err(de::Error::custom(format!("{usd} is no amount of US dollars")))
-    }
+    nano_dollars(usd).ok_or_else(|| de::Error::custom(format!("{usd} is no amount of US dollars")))
 }

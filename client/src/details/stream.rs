@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use roost_proto::id::{ExecutionId, JobId, WorkerId};
+use roost_proto::usage::Usage;
+
 use super::{Details, SingleResult};
-use crate::id::{ExecutionId, JobId, WorkerId};
-use crate::usage::Usage;
 
 /// What one lead's stream of results has cost, with all below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,11 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ExecutionId, JobId, WorkerId};
-use crate::message::launch::{Receipt, Task};
-use crate::message::result::WorkerResult;
-use crate::outcome::Outcome;
-use crate::usage::{Usage, UsageTotals};
+use roost_proto::id::{ExecutionId, JobId, WorkerId};
+use roost_proto::message::launch::{Receipt, Task};
+use roost_proto::message::result::WorkerResult;
+use roost_proto::outcome::Outcome;
+use roost_proto::usage::{Usage, UsageTotals};
 
 mod compact;
 mod stream;
@@ -153,7 +153,7 @@ impl UsageRecord {
 impl SingleResult {
     /// The place of a task that has been accepted and has not ended.
     pub fn placeholders(receipt: &Receipt, tasks: &[Task]) -> Vec<Self> {
-        let one = |(at, task): (usize, &crate::message::launch::TaskReceipt)| Self {
+        let one = |(at, task): (usize, &roost_proto::message::launch::TaskReceipt)| Self {
             name: task.name.clone(),
             worker: task.worker,
             execution: task.execution,

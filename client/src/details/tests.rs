@@ -1,9 +1,9 @@
 //! Placeholders and completions, sums, and the JSON of both forms.
 
+use roost_proto::message::usage::WorkerUsage;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::message::usage::WorkerUsage;
 
 fn receipt(job: u64, executions: &[u64]) -> Receipt {
     let task = |id: &u64| json!({"name": format!("n{id}"), "worker": format!("w{id}"), "execution": format!("x{id}"), "status": "queued"});
@@ -108,7 +108,7 @@ fn the_compact_form_has_sums_and_references_and_nothing_recursive() {
 #[test]
 fn a_failure_keeps_its_text_and_says_why() {
     let mut failed = result(1, 1, 1, 0, Value::Null);
-    failed.end.outcome = Outcome::Failed(crate::outcome::Failure::Provider { message: "boom".into() });
+    failed.end.outcome = Outcome::Failed(roost_proto::outcome::Failure::Provider { message: "boom".into() });
     let single = SingleResult::from(&failed);
     assert_eq!((single.exit_code, single.final_output.as_str(), single.subtree_workers), (1, "R", 1));
     assert!(single.error_message.is_some_and(|text| text.contains("boom")));

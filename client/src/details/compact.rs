@@ -1,11 +1,11 @@
 //! Compact results, schema version 3: what a saved session keeps. No transcripts and no recursive breakdown; the sums stand in the
 //! summaries, and each worker is a durable reference with what a recovery needs.
 
+use roost_proto::id::{ExecutionId, JobId, WorkerId};
+use roost_proto::outcome::Outcome;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::{DelegationMode, Details, Mode, SingleResult, UsageRecord, spent, usd};
-use crate::id::{ExecutionId, JobId, WorkerId};
-use crate::outcome::Outcome;
 
 /// The version of the compact form.
 pub const COMPACT_SCHEMA_VERSION: u32 = 3;
