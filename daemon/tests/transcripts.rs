@@ -2,6 +2,8 @@
 // Helpers of a test are tests too; clippy sees only the functions with the attribute.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../tests/src/not_tested.rs"]
+mod not_tested;
 mod transcripts {
     pub mod daemon;
     pub mod disk;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::not_tested::not_tested;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A file system in memory. It needs root; a test that cannot have it says so and ends.
@@ -19,7 +21,7 @@ impl SmallDisk {
         let options = format!("size={kibibytes}k,mode=0700");
         let done = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "roost-transcripts"]).arg(path).output().unwrap();
         if !done.status.success() {
-            eprintln!("NOT TESTED: no tmpfs can be mounted here: {}", String::from_utf8_lossy(&done.stderr).trim());
+            not_tested(&format!("no tmpfs can be mounted: {}", String::from_utf8_lossy(&done.stderr).trim()));
             return None;
         }
         Some(Self { path: path.to_owned() })

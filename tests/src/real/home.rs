@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use super::command::Cmd;
 use super::fifo::Fifo;
+use super::not_tested;
 use super::process::{self, Process, Watched};
 use super::sampler::{Sampler, at_one_moment};
 use super::wire::Wire;
@@ -128,6 +129,20 @@ impl Home {
     /// What is in a file of the test's directory; nothing when there is none.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.file(name)).unwrap_or_default()
+    }
+
+    /// What the daemon has logged; nothing when there was none.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.state_dir().join("daemon.log")).unwrap_or_default()
+    }
+
+    /// Whether there is Python for this; says so where there is none.
+    pub fn has_python(&self, what: &str) -> bool {
+        let has_it = self.sh("command -v python3").run().code() == 0;
+        if !has_it {
+            not_tested(&format!("{what}: no python3"));
+        }
+        has_it
     }
 
     /// Starts the daemon by hand, with these flags.
@@ -255,7 +270,7 @@ impl Default for Home {
 impl Drop for Home {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let log = fs::read_to_string(self.state_dir().join("daemon.log")).unwrap_or_default();
+            let log = self.log();
             let lines: Vec<&str> = log.lines().collect();
             eprintln!("--- end of daemon.log\n{}", lines[lines.len().saturating_sub(30)..].join("\n"));
         }

@@ -154,8 +154,7 @@ fn tally_starts_itself_under_roost_and_says_what_is_missing() {
 #[test]
 fn the_same_with_blocking_waits_lends_slots() {
     let home = Home::new();
-    if home.command("python3").arg("--version").run().code() != 0 {
-        eprintln!("no python3 here: examples/tally_wait.py is not tried");
+    if !home.has_python("examples/tally_wait.py") {
         return;
     }
     let forest = Forest::grow(home.file("tree"), 60);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use roost_tests::real::{Home, Tree, find, outcome_of};
+use roost_tests::real::{Home, Tree, find, not_tested, outcome_of};
 use serde_json::json;
 
 #[test]
@@ -79,7 +79,7 @@ fn one_that_writes_1_gib_costs_the_daemon_no_memory_and_nobody_time() {
     let home = Home::new();
     let disk = rustix::fs::statvfs(home.dir()).unwrap();
     if disk.f_bavail * disk.f_frsize < ROOM_BYTES {
-        eprintln!("NOT TESTED: less than 4 GiB are free in {}", home.dir().display());
+        not_tested(&format!("less than 4 GiB are free in {}", home.dir().display()));
         return;
     }
     let tree = Tree::open(&home, &["--cap", "2"]);
