@@ -6,7 +6,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use roost_tests::real::{Cmd, Home, Tree, Watched, by_name, find, is_root, outcome_of, shim};
 use rustix::process::Signal;
@@ -227,10 +227,7 @@ fn recipient_gone_then_back() {
     waits.end();
     // The daemon has noticed: only whoever asks is connected. Told in the moment of its death, a lead repeats its request id or reads
     // the results; that is another test's business.
-    let until = Instant::now() + Duration::from_secs(20);
-    while home.daemon_status()["connections"] != 1 {
-        assert!(Instant::now() < until, "the killed client is still connected");
-    }
+    home.until_connections(1);
     gate.release(1);
     tree.until("the end of later", |status| outcome_of(by_name(status, "later")) == "completed");
     home.kill_daemon();

@@ -16,6 +16,8 @@ use tokio::time::timeout;
 
 use super::*;
 
+// The wings do not know each other, their tests neither.
+#[allow(clippy::duplicate_mod)]
 #[path = "../../../tests/src/not_tested.rs"]
 mod not_tested;
 use not_tested::not_tested;

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::command::Cmd;
 use super::fifo::Fifo;
-use super::not_tested;
 use super::process::{self, Process, Watched};
 use super::sampler::{Sampler, at_one_moment};
 use super::wire::Wire;
+use super::{PATIENCE, not_tested};
 
 /// What a home in memory may come to need.
 const ROOM_BYTES: u64 = 1 << 30;
@@ -156,6 +156,22 @@ impl Home {
     #[track_caller]
     pub fn daemon_status(&self) -> Value {
         self.roost(["daemon", "status", "--json"]).run().ok().json()
+    }
+
+    /// Waits until the daemon has so many connections, that of the question included. Nothing tells of one that has ended: it is
+    /// asked again, over the same connection.
+    #[track_caller]
+    pub fn until_connections(&self, count: u64) {
+        let until = Instant::now() + PATIENCE;
+        let mut wire = self.wire();
+        loop {
+            let status = wire.call("daemon.status", &json!({})).expect("an operator may ask");
+            if status["connections"] == count {
+                return;
+            }
+            assert!(Instant::now() < until, "there are never {count} connections: {status}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// The running daemon's processes, as it reports them.

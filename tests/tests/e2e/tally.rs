@@ -161,14 +161,16 @@ fn the_same_with_blocking_waits_lends_slots() {
     let expected = forest.expected(&home);
     home.start_daemon(&[]);
     let sampler = home.sample();
+    let mut trees = home.fifo("trees");
+    let tells = r#"echo "$ROOST_TREE" >"$F/trees"; exec "$0" "$@""#;
     let run = home
-        .roost(["run", "--cap", "1", "--budget", "200", "--", "python3"])
+        .roost(["run", "--cap", "1", "--budget", "200", "--", "sh", "-c", tells, "python3"])
         .arg(home.example("tally_wait.py"))
         .arg(&forest.top)
         .within(Duration::from_secs(90))
         .start();
     // Whoever waits is shown as blocked while another has its slot.
-    let (most_blocked, most_live) = follow(&home);
+    let (most_blocked, most_live) = follow(&home, &trees.line());
     let done = run.end_within(Duration::from_secs(90)).ok();
     assert_eq!(String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&expected));
     let samples = Sampler::stop(sampler);
@@ -177,16 +179,9 @@ fn the_same_with_blocking_waits_lends_slots() {
     assert!(samples.most as u64 <= 1 + most_blocked, "{} processes, {most_blocked} blocked", samples.most);
 }
 
-/// Follows the only tree to its end; returns how many were blocked and live at most.
-fn follow(home: &Home) -> (u64, u64) {
+/// Follows the tree to its end; returns how many were blocked and live at most.
+fn follow(home: &Home, tree: &str) -> (u64, u64) {
     let mut wire = home.wire();
-    let tree = loop {
-        let status = wire.call("status", &json!({})).unwrap();
-        if let Some(tree) = status["trees"][0]["tree"].as_str() {
-            break tree.to_owned();
-        }
-        std::thread::yield_now();
-    };
     wire.call("attach", &json!({"tree": tree})).unwrap();
     let first = wire.call("watch", &json!({})).unwrap();
     let (mut blocked, mut live) = (0, 0);

@@ -33,8 +33,9 @@ impl<'a> Peace<'a> {
         tree.until_state("witness", "running");
         let (pids, worker) = (home.daemon(), tree.pid("witness"));
         let enough = Arc::new(AtomicBool::new(false));
-        let (stop, wire) = (Arc::clone(&enough), tree.wire());
+        home.until_connections(1);
         let descriptors = home.descriptors();
+        let (stop, wire) = (Arc::clone(&enough), tree.wire());
         let resident_kib = find(pids.broker).unwrap().resident_kib();
         let onlooker = Some(std::thread::spawn(move || look(wire, &stop)));
         Self { home, tree, pids, worker, resident_kib, descriptors, enough, onlooker }
@@ -54,10 +55,8 @@ impl<'a> Peace<'a> {
         assert!(growth < GROWTH_KIB_MAX, "the broker has grown by {growth} KiB");
         assert_eq!(self.home.daemon(), self.pids);
         assert_eq!((self.tree.pid("witness"), self.tree.worker("witness")["state"].as_str()), (self.worker, Some("running")));
-        self.tree.until_connections_are_gone(self.home);
-        let now = self.home.descriptors();
-        let near = |a: usize, b: usize| a.abs_diff(b) <= 3;
-        assert!(near(now.0, self.descriptors.0) && near(now.1, self.descriptors.1), "{:?} -> {now:?}", self.descriptors);
+        self.home.until_connections(1);
+        assert_eq!(self.home.descriptors(), self.descriptors, "supervisor and broker have as many descriptors as before");
     }
 }
 
@@ -78,22 +77,4 @@ fn look(mut wire: Wire, stop: &AtomicBool) -> Duration {
         std::thread::sleep(Duration::from_millis(20));
     }
     longest
-}
-
-trait Quiet {
-    fn until_connections_are_gone(&self, home: &Home);
-}
-
-impl Quiet for Tree<'_> {
-    /// The daemon forgets a connection a moment after its peer has closed it. Each look is a call, so this is no busy waiting.
-    fn until_connections_are_gone(&self, home: &Home) {
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
-            let connections = home.daemon_status()["connections"].as_u64().unwrap();
-            if connections <= 1 {
-                return;
-            }
-            assert!(Instant::now() < until, "{connections} connections are left");
-        }
-    }
 }

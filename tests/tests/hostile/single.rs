@@ -22,6 +22,7 @@ pub fn hello() -> String {
 pub fn greeted(home: &Home) -> UnixStream {
     let mut stream = UnixStream::connect(home.socket()).unwrap();
     stream.write_all(hello().as_bytes()).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
     let mut byte = [0];
     while byte != *b"\n" {
         stream.read_exact(&mut byte).unwrap();
