@@ -159,15 +159,15 @@ impl Home {
     }
 
     /// Waits until the daemon has so many connections, that of the question included. Nothing tells of one that has ended: it is
-    /// asked again, over the same connection.
+    /// asked again, over one connection, which is returned.
     #[track_caller]
-    pub fn until_connections(&self, count: u64) {
+    pub fn until_connections(&self, count: u64) -> Wire {
         let until = Instant::now() + PATIENCE;
         let mut wire = self.wire();
         loop {
             let status = wire.call("daemon.status", &json!({})).expect("an operator may ask");
             if status["connections"] == count {
-                return;
+                return wire;
             }
             assert!(Instant::now() < until, "there are never {count} connections: {status}");
             std::thread::sleep(Duration::from_millis(5));
@@ -240,10 +240,11 @@ impl Home {
         process::all().iter().filter(|process| process.state == 'Z' && parents.contains(&process.parent)).count()
     }
 
-    /// How many descriptors supervisor and broker have open.
+    /// How many descriptors supervisor and broker have open, with the one connection that asks.
     #[track_caller]
     pub fn descriptors(&self) -> (usize, usize) {
         let pids = self.daemon();
+        let _asks = self.until_connections(1);
         let count = |pid: u32| process::find(pid).map_or(0, |process| process.descriptors().len());
         (count(pids.supervisor), count(pids.broker))
     }

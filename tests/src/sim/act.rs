@@ -142,6 +142,11 @@ impl World {
 
     fn ask_again(&mut self, who: Who) -> Checked {
         let Some(script) = self.script_mut(who) else { return Ok(()) };
+        let untold = std::mem::take(&mut script.untold);
+        if !untold.is_empty() {
+            self.run_errand(who, Errand::Told(untold.clone()), Speak::Told { executions: untold })?;
+        }
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
         match script.again.take() {
             // What the old broker answered just before it was lost has arrived.
             Some(call) if self.answers.contains_key(&call.id) => {
@@ -276,6 +281,7 @@ impl World {
     /// The next thing of the plan.
     fn go_on(&mut self, who: Who) -> Checked {
         let passive = self.is_passive(who);
+        let later = self.script(who).is_some_and(|script| self.plan.tells_later(&script.name, script.at.pc));
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         let child = |nth: usize| script.at.children.get(nth % script.at.children.len().max(1)).cloned();
         let Some(op) = script.op().cloned() else { return self.end(who) };
@@ -286,9 +292,9 @@ impl World {
                 Some(Ask::Launch { names, foreground })
             }
             Op::Wait { which: Which::Nth(nth), timeout_ms } => {
-                child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms })
+                child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms, later: false })
             }
-            Op::Wait { which, timeout_ms } => Some(Ask::Wait { names: Vec::new(), any: which == Which::Any, timeout_ms }),
+            Op::Wait { which, timeout_ms } => Some(Ask::Wait { names: Vec::new(), any: which == Which::Any, timeout_ms, later }),
             Op::Read { nth, wait } => child(nth).map(|name| Ask::Read { name, wait }),
             Op::Background { nth } => match child(nth) {
                 Some(name) => return self.wait_aside(who, name),
@@ -314,12 +320,14 @@ impl World {
                 Some(Ask::Park)
             }
             Op::Gather(Gather::Park) => Some(Ask::Park),
-            Op::Gather(Gather::Wait) => Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None }),
+            Op::Gather(Gather::Wait) => Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None, later }),
             Op::Gather(Gather::Settle) if passive && !script.gathered => {
-                Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None })
+                Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None, later })
             }
             Op::Gather(Gather::Settle) => Some(Ask::Settle),
             Op::Lease => Some(Ask::Lease),
+            Op::Idle => Some(Ask::Idle),
+            Op::Look => Some(Ask::Look),
             Op::Open => Some(Ask::Open),
             Op::Pause(paused) => Some(Ask::Pause(paused)),
             Op::Interrupt => Some(Ask::Interrupt),

@@ -34,6 +34,8 @@ pub(crate) enum Got {
 pub(crate) enum Errand {
     /// It has taken these in.
     Ack(Vec<(u64, Got)>),
+    /// It has these ends, which a wait has answered with.
+    Told(Vec<ExecutionId>),
     /// It has saved its context.
     Ready,
     /// It cannot park, or says how its work stands.

@@ -61,9 +61,9 @@ pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
 }
 
 /// The world of a seed.
-pub(crate) fn world_of(seed: u64, tidy: bool) -> Checked<World> {
+pub(crate) fn world_of(seed: u64, tidy: bool, wide: bool) -> Checked<World> {
     let mut rng = Rng::of(seed, "world");
-    let plan = Plan { seed, tidy, fixed: BTreeMap::new() };
+    let plan = Plan { seed, tidy, wide, fixed: BTreeMap::new() };
     let trees = if rng.chance(250) { 2 } else { 1 };
     let mut settings: Vec<Settings> = (0..trees).map(|_| settings_of(&mut rng)).collect();
     // Watchdogs bite by time, which passes otherwise after a cut.
@@ -78,9 +78,9 @@ pub(crate) fn world_of(seed: u64, tidy: bool) -> Checked<World> {
     Ok(world)
 }
 
-/// Runs a seed. An error says what did not hold.
-pub fn run(seed: u64, trace: bool) -> Checked<Report> {
-    let mut world = world_of(seed, false)?;
+/// Runs a seed, as it was of old or with all that there is to do. An error says what did not hold.
+pub fn run(seed: u64, wide: bool, trace: bool) -> Checked<Report> {
+    let mut world = world_of(seed, false, wide)?;
     world.trace = trace;
     let mut rng = Rng::of(seed, "order");
     let eager = 300 + rng.below(650);

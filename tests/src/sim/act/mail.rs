@@ -66,8 +66,10 @@ impl World {
         let reply = match answer {
             Answer::Reply(reply) => *reply,
             Answer::Refused(_) => {
-                if let Errand::Ack(items) = errand {
-                    script.unsure.extend(items);
+                match errand {
+                    Errand::Ack(items) => script.unsure.extend(items),
+                    // Its tree is closed, or it is nobody any more: what it has heard it has heard.
+                    Errand::Told(_) | Errand::Ready | Errand::Remark => {}
                 }
                 return Ok(());
             }
@@ -82,6 +84,7 @@ impl World {
                     script.takes_in(got)?;
                 }
             }
+            (Errand::Told(executions), Reply::Done) => script.at.by_call.extend(executions),
             (Errand::Ready, Reply::ParkReady(true)) => {
                 script.mode = Mode::Leaving;
                 self.note("parks on demand");

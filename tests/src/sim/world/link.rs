@@ -81,6 +81,9 @@ impl World {
             }
         };
         if let Some(script) = script.filter(listens) {
+            if let Mail::Items { items, .. } = &mail {
+                script.handed.extend(items.iter().map(|(seq, _)| *seq));
+            }
             script.mail.push_back(mail);
         }
     }
@@ -169,7 +172,15 @@ impl World {
             // What it was owed when it failed is not owed any more.
             let ends =
                 self.journal.replica().workers.get(&spawn.worker).and_then(|worker| worker.past.last()).map(|past| past.outcome.clone());
-            at.maimed |= !matches!(ends, Some(Outcome::Completed | Outcome::Failed(Failure::Provider { .. })));
+            at.maimed |= !matches!(
+                ends,
+                Some(
+                    Outcome::Completed
+                        | Outcome::WrappedUp
+                        | Outcome::Aborted { .. }
+                        | Outcome::Failed(Failure::Provider { .. } | Failure::NoAnswer | Failure::Truncated)
+                )
+            );
         }
         let ops = self.plan.ops_of(&name, program, run);
         let mut script = Script::new(name, ops, at);
@@ -213,12 +224,12 @@ impl World {
         }
         self.lost.clear();
         self.supervisor.reports.clear();
-        self.supervisor.procs.values_mut().for_each(|proc| proc.script.mail.clear());
-        self.roots.iter_mut().for_each(|root| root.mail.clear());
+        self.ghosts.clear();
         self.life += 1;
         self.broker = Broker::restore(self.journal.replica().clone(), self.cap_of_all);
         self.last_step = None;
         self.leaving = false;
+        self.live = self.model.clone();
         let now = self.now;
         self.presences.iter_mut().for_each(|root| root.absent = Some(now));
         let children = self.supervisor.hello();
