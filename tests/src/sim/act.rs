@@ -42,7 +42,7 @@ impl World {
             return 1;
         }
         let goes_on = u8::from(self.goes_on(script));
-        match script.mail.front() {
+        match script.mail.iter().find(|mail| mail.ripe_at() <= self.now) {
             Some(Mail::AskPark) if script.may_park() => 3,
             Some(_) => 1 + goes_on,
             None if script.asked && script.may_park() => 3,
@@ -52,6 +52,13 @@ impl World {
 
     fn goes_on(&self, script: &Script) -> bool {
         script.call.is_none() && script.mode == Mode::Active && script.errands.is_empty()
+    }
+
+    /// When the first of what clients hold back is theirs to take in.
+    pub(crate) fn next_ripe(&self) -> Option<u64> {
+        let procs = self.procs().filter(|(_, proc)| proc.main).map(|(_, proc)| &proc.script);
+        let held = self.roots.iter().chain(procs).flat_map(|script| &script.mail).map(Mail::ripe_at);
+        held.filter(|at| *at > self.now).min()
     }
 
     /// Whether the next thing of this client is its end.
@@ -86,10 +93,11 @@ impl World {
         if script.life != self.life {
             return self.connect(who);
         }
-        let first = script.mail.front().filter(|mail| **mail == Mail::AskPark || choice == 0).cloned();
-        if let Some(mail) = first {
+        let ripe = script.mail.iter().position(|mail| mail.ripe_at() <= self.now);
+        let first = ripe.and_then(|at| Some((at, script.mail.get(at).filter(|mail| **mail == Mail::AskPark || choice == 0)?.clone())));
+        if let Some((at, mail)) = first {
             if let Some(script) = self.script_mut(who) {
-                script.mail.pop_front();
+                script.mail.remove(at);
             }
             return if let Mail::Answer(id) = mail { self.take_answer(who, id) } else { self.read_mail(who, mail, choice) };
         }

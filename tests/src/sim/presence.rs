@@ -56,7 +56,7 @@ impl World {
             return Ok(());
         }
         let Some(claim) = self.claim(who) else { return Ok(()) };
-        if self.plan.wide && self.steps % 2 == 0 {
+        if self.plan.wide && self.steps.is_multiple_of(2) {
             let (tree, life) = (claim.tree, self.life);
             let Some(lease) = self.roots[index].lease.filter(|lease| *lease > 0 && self.roots[index].life == life) else { return Ok(()) };
             self.note("roots move to another window");

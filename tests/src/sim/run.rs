@@ -129,7 +129,8 @@ pub(crate) fn choose(world: &World, rng: &mut Rng, eager: u64) -> Option<Action>
     let deadline = world.broker.next_deadline();
     if actions.is_empty() {
         let paused = world.state().open_trees().find(|tree| tree.paused).map(|tree| Action::Resume(tree.id));
-        return paused.or(deadline.map(|_| Action::Deadline));
+        let ripe = world.next_ripe().filter(|ripe| deadline.is_none_or(|at| *ripe <= at.0)).map(|ripe| Action::Pass(ripe - world.now));
+        return paused.or(ripe).or(deadline.map(|_| Action::Deadline));
     }
     if rng.chance(40) {
         return Some(match deadline {
@@ -161,6 +162,7 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
             may.then_some(Action::Desert(index))
         }
         14 => Some(Action::Drain(rng.below(3_000))),
+        7 | 8 if world.plan.wide => Some(Action::Window(rng.index(world.roots.len()))),
         17 => Some(Action::Window(rng.index(world.roots.len()))),
         18 | 19 => {
             let procs = world.procs().filter(|(_, proc)| proc.main).map(|(of, _)| Who::Proc(of));

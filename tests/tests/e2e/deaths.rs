@@ -27,10 +27,8 @@ fn the_broker_may_die_again_and_again_in_the_middle_of_the_main_job() {
     let lines: usize = (0..8).flat_map(|a| (0..8).map(move |b| a + b)).sum::<usize>() + 1_000;
     let supervisor = home.start_daemon(&[]).supervisor;
     let mut trees = home.fifo("trees");
-    // The first process says which tree it is; a woken one need not.
-    let tells = r#"[ -n "${ROOST_WAKE-}" ] || echo "$ROOST_TREE" >"$F/trees"; exec "$0" "$@""#;
     let run = home
-        .roost(["run", "--cap", "3", "--budget", "100", "--", "sh", "-c", tells])
+        .roost(["run", "--cap", "3", "--budget", "100", "--", "sh", "-c", crate::tally::TELLS])
         .arg(home.program("examples/tally"))
         .arg(&top)
         .within(Duration::from_secs(90))

@@ -12,7 +12,7 @@ impl World {
     pub(super) fn read_mail(&mut self, who: Who, mail: Mail, choice: u8) -> Checked {
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         match mail {
-            Mail::Items { wake, mut items } => {
+            Mail::Items { wake, mut items, .. } => {
                 // It holds items back for a while, and drops what is withdrawn meanwhile.
                 let gone = |seq: &u64| script.mail.iter().any(|mail| matches!(mail, Mail::Withdrawn(seqs) if seqs.contains(seq)));
                 let under_way = |seq: &u64| script.errands.iter().any(|(_, errand)| errand.has(*seq));
@@ -24,7 +24,14 @@ impl World {
                 let speak = Speak::Ack { items: items.iter().map(|(seq, _)| *seq).collect() };
                 self.run_errand(who, Errand::Ack(items), speak)
             }
-            Mail::Withdrawn(_) => Ok(()),
+            Mail::Withdrawn(seqs) => {
+                for mail in &mut script.mail {
+                    if let Mail::Items { items, .. } = mail {
+                        items.retain(|(seq, _)| !seqs.contains(seq));
+                    }
+                }
+                Ok(())
+            }
             Mail::LeaseLost => self.ask_beside(who),
             Mail::AskPark if script.may_park() => self.answer_park(who, choice),
             Mail::AskPark => {

@@ -2,7 +2,7 @@
 
 use roost_core::broker::Broker;
 use roost_core::command::{CallId, Command};
-use roost_core::effect::{Effect, Holder, Reply, Spawn};
+use roost_core::effect::{Effect, Holder, OwedKind, Reply, Spawn};
 use roost_core::event::Owner;
 use roost_proto::id::Incarnation;
 use roost_proto::link::{ExitStatus, Signal};
@@ -35,7 +35,11 @@ impl World {
                 for owed in &delivery.items {
                     check::owed(self, &delivery, owed)?;
                 }
-                self.post(delivery.to, Mail::of(&delivery));
+                // Clients hold an end back for a while, so that a withdrawal can overtake it.
+                let ends = delivery.items.iter().any(|owed| matches!(owed.what, OwedKind::Completion(_)));
+                let hold_ms = self.state().trees.get(&delivery.to.tree).map_or(0, |tree| tree.settings.timing.hold_ms);
+                let ripe_at = if self.plan.wide && ends { self.now + hold_ms } else { 0 };
+                self.post(delivery.to, Mail::of(&delivery, ripe_at));
             }
             Effect::Withdraw { to, items } => self.post(to, Mail::Withdrawn(items)),
             Effect::LeaseLost { from } => self.post(from, Mail::LeaseLost),
