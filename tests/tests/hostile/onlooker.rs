@@ -54,12 +54,18 @@ impl<'a> Peace<'a> {
     pub fn holds_within(mut self, growth_kib_max: u64) {
         self.enough.store(true, Ordering::Relaxed);
         let longest = self.onlooker.take().unwrap().join().expect("the good client is answered all the time");
+        eprintln!("the good client waited for {longest:?} at most");
         assert!(longest < PATIENCE_OF_OTHERS, "a good client waited for {longest:?}");
         let growth = self.growth_kib();
         assert!(growth < growth_kib_max, "the broker has grown by {growth} KiB");
         assert_eq!(self.home.daemon(), self.pids);
         assert_eq!((self.tree.pid("witness"), self.tree.worker("witness")["state"].as_str()), (self.worker, Some("running")));
-        assert_eq!(self.home.descriptors(), self.descriptors, "supervisor and broker have as many descriptors as before");
+        // A socket may be closed a moment after its connection is counted no more; nothing tells of that.
+        let until = Instant::now() + PATIENCE_OF_OTHERS * 10;
+        let more = |now: (usize, usize)| now.0 > self.descriptors.0 || now.1 > self.descriptors.1;
+        while more(self.home.descriptors()) {
+            assert!(Instant::now() < until, "supervisor and broker have more descriptors than before: {:?}", self.descriptors);
+        }
     }
 }
 
