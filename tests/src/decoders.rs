@@ -35,14 +35,25 @@ pub fn frame(bytes: &[u8]) {
     assert_eq!(lines.has_rest(), !rest.is_empty());
 }
 
+const CALLERS: [Option<Caller>; 4] =
+    [None, Some(Caller::Operator), Some(Caller::Root(TreeId(1))), Some(Caller::Worker { worker: WorkerId(3), epoch: Epoch(2) })];
+
+/// The method of a line that somebody may say: it comes through to its parameters, and they are what they should be.
+pub fn understood(line: &[u8]) -> Option<String> {
+    let call = line::read_call(line).ok()?;
+    let may = |caller: Option<Caller>| {
+        line::understand(CallId(1), caller.map(Standing::of), &call.method, call.params.as_deref(), || vec![7]).is_ok()
+    };
+    CALLERS.into_iter().any(may).then(|| call.method.to_string())
+}
+
 /// Every line is a call or is refused, for whoever says it; a refusal fits on one line and obeys no terminal.
 pub fn rpc(line: &[u8]) {
     let call = match line::read_call(line) {
         Ok(call) => call,
         Err(unreadable) => return refusal(&unreadable.error),
     };
-    let worker = Caller::Worker { worker: WorkerId(3), epoch: Epoch(2) };
-    for caller in [None, Some(Caller::Operator), Some(Caller::Root(TreeId(1))), Some(worker)] {
+    for caller in CALLERS {
         if let Err(error) = line::understand(CallId(1), caller.map(Standing::of), &call.method, call.params.as_deref(), || vec![7]) {
             refusal(&error);
         }

@@ -14,6 +14,7 @@ mod machine;
 mod process;
 mod replay;
 mod sampler;
+mod shim;
 mod tree;
 mod user_manager;
 mod wire;
@@ -25,13 +26,16 @@ pub use fifo::Fifo;
 pub use home::{DaemonPids, Home};
 pub use journal::{journal_file, recorded};
 pub use lead::Lead;
-pub use machine::{ProcessLimit, SmallDisk};
+pub use machine::{ProcessLimit, SmallDisk, is_root};
 pub use process::{Process, Watched, all, find, pidfd};
 pub use replay::{Names, Step, StepKind, Transcript, replay};
 pub use sampler::{Sampler, Samples};
+pub use shim::shim;
 pub use tree::{Tree, by_name, is_up, outcome_of};
 pub use user_manager::UserManager;
 pub use wire::{Wire, kind_of};
+
+pub use super::not_tested::not_tested;
 
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,15 @@
 //! A simulated world around the real [`roost_core::broker::Broker`]: clock, journal, supervisor, kernel, workers and root clients.
 //!
 //! ```text
+//!   rng.rs       numbers from a seed
 //!   plan.rs      what each worker does, from the seed and its name alone
 //!   script.rs    a client of the broker that goes through its plan: calls, answers, repeats after a crash
+//!   act.rs       what clients do next: connect, ask, take answers and mail in, end
 //!   mail.rs      what clients are handed unasked
+//!   presence.rs  roots that leave and come back, second windows, lost connections, a daemon that is told to leave
+//!   impostor.rs  processes that claim to be somebody else, or that are no more
 //!   kernel.rs    processes and the supervisor's table of them
+//!   journal.rs   what is on disk, and what a crash would lose
 //!   world.rs     the pieces together; what may happen next, and its happening
 //!   model.rs     a second, independent book-keeping from the committed events
 //!   check.rs     what must hold after every step

@@ -6,22 +6,14 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use roost_tests::real::{Cmd, Home, Tree, Watched, by_name, find, outcome_of};
+use roost_tests::real::{Cmd, Home, Tree, Watched, by_name, find, is_root, outcome_of, shim};
 use rustix::process::Signal;
 use serde_json::json;
 
 /// A user without a passwd entry, and one more that is not us.
 const NOBODY_KNOWN: u32 = 54_321;
-
-fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        eprintln!("only root can be somebody else: not tried");
-    }
-    is_root
-}
 
 /// Programs that another user may run, in a directory that it may enter; they run as that user.
 struct Elsewhere<'a> {
@@ -106,12 +98,9 @@ fn root_with_a_users_home_leaves_nothing_of_its_own_there() {
 #[test]
 fn where_locks_do_not_work_no_daemon_starts_and_the_lock_is_named() {
     let home = Home::new();
-    let source = home.script(
-        "nolock.c",
-        "#define _GNU_SOURCE\n#include <errno.h>\nint flock(int fd, int how) { (void)fd; (void)how; errno = ENOLCK; return -1; }\n",
-    );
-    let shim = home.file("nolock.so");
-    home.command("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(source).run().ok();
+    let source =
+        "#define _GNU_SOURCE\n#include <errno.h>\nint flock(int fd, int how) { (void)fd; (void)how; errno = ENOLCK; return -1; }\n";
+    let shim = shim(&home, "nolock", source);
     for _ in 0..2 {
         let done = home.command(home.program("roostd")).env("LD_PRELOAD", &shim).within(Duration::from_secs(10)).run();
         assert!(done.code() > 0 && done.took < Duration::from_secs(2), "{done}");
@@ -238,10 +227,7 @@ fn recipient_gone_then_back() {
     waits.end();
     // The daemon has noticed: only whoever asks is connected. Told in the moment of its death, a lead repeats its request id or reads
     // the results; that is another test's business.
-    let until = Instant::now() + Duration::from_secs(20);
-    while home.daemon_status()["connections"] != 1 {
-        assert!(Instant::now() < until, "the killed client is still connected");
-    }
+    home.until_connections(1);
     gate.release(1);
     tree.until("the end of later", |status| outcome_of(by_name(status, "later")) == "completed");
     home.kill_daemon();
@@ -386,7 +372,7 @@ fn with_eio_at(n: usize, shim: &Path) -> String {
     assert_eq!(home.roost(["result", "w", "--tree", &id]).run().ok().text(), "R\n", "{n}");
     assert_eq!(home.read("L"), "go\n", "{n}");
     let hit = home.read("hit");
-    let log = std::fs::read_to_string(home.state_dir().join("daemon.log")).unwrap();
+    let log = home.log();
     // After a failed sync of the log nobody knows what of it is on disk: this broker is over, it says why, and another one looks.
     let is_over = ["error: ", "the journal is broken"].iter().any(|words| log.contains(words));
     let is_sync_of_log = before_the_end.starts_with("sync") && before_the_end.ends_with("-wal");
@@ -397,9 +383,7 @@ fn with_eio_at(n: usize, shim: &Path) -> String {
 #[test]
 fn sync_eio_nth() {
     let home = Home::new();
-    let shim = home.file("eio.so");
-    let source = home.script("eio.c", EIO);
-    home.command("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&shim).arg(source).arg("-ldl").run().ok();
+    let shim = shim(&home, "eio", EIO);
     let next = std::sync::atomic::AtomicUsize::new(1);
     let last = std::sync::atomic::AtomicUsize::new(usize::MAX);
     let syncs = std::sync::atomic::AtomicUsize::new(0);

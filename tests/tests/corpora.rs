@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use roost_core::event::Record;
+use roost_proto::message::METHODS;
 use roost_tests::decoders;
 
 #[path = "corpora/mutate.rs"]
@@ -84,6 +85,18 @@ fn scratch() -> tempfile::TempDir {
 fn journals() {
     let directory = scratch();
     replay("journal", 120, |bytes| drop(decoders::journal(bytes, &directory.path().join("s"))));
+}
+
+/// A fuzzer finds its way to a method only from a seed of it.
+#[test]
+fn every_method_and_every_message_of_the_link_has_a_seed() {
+    let calls: BTreeSet<String> = corpus("rpc").iter().filter_map(|(_, bytes)| decoders::understood(bytes)).collect();
+    let missing: Vec<&&str> = METHODS.iter().filter(|method| !calls.contains(**method)).collect();
+    assert!(missing.is_empty(), "no seed of {missing:?}");
+    let expected = |name: &str| seeds::links().into_iter().find(|(seed, _)| *seed == name).unwrap().1;
+    for name in ["to-supervisor", "to-broker"] {
+        assert!(fs::read(corpora().join("link").join(name)).unwrap() == expected(name), "{name} is not what the link says now");
+    }
 }
 
 /// No damage is taken for a record: what a damaged journal gives is what was in the sound one, or less of its end, or nothing.

@@ -41,3 +41,5 @@ mod starting;
 mod stopping;
 #[path = "e2e/tally.rs"]
 mod tally;
+#[path = "e2e/terminal.rs"]
+mod terminal;

@@ -1,4 +1,5 @@
-//! What one step costs does not grow with how many workers are queued, ended, waiting or lent, nor with how many trees are closed.
+//! What one step costs does not grow with how many workers are queued, ended, waiting, lent or back from a wait, nor with how many
+//! trees are closed.
 //!
 //! It measures time, so it does not run with the others: `cargo test --release -p roost-tests --test flat -- --ignored --nocapture`.
 
@@ -116,6 +117,11 @@ impl Bench {
         self.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
     }
 
+    fn wait(&mut self, caller: Caller, timeout_ms: Option<u64>) {
+        let request_id = "wait".to_owned();
+        self.ask(|call| Command::Wait { call, caller, request_id, names: Vec::new(), any: false, tell_later: false, timeout_ms });
+    }
+
     fn exit_next(&mut self) {
         let incarnation = self.running.pop_front().expect("somebody runs");
         self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: false });
@@ -169,8 +175,24 @@ fn waiting(n: u32) -> Bench {
     bench
 }
 
-/// So many blocked workers whose slots are lent, and whose calls are over.
+/// So many leads that wait in a call for a child that has their slot.
 fn lent(n: u32) -> Bench {
+    let mut bench = Bench::new(n / 2);
+    (0..n / 2).for_each(|_| bench.launch(Caller::Root(TREE), 1, 1));
+    let leads: Vec<Incarnation> = bench.running.drain(..).collect();
+    for lead in leads {
+        let caller = bench.caller(lead);
+        bench.launch(caller, 1, 0);
+        bench.wait(caller, None);
+    }
+    assert_eq!(bench.broker.state().workers.values().filter(|worker| worker.is_lent()).count(), n as usize / 2);
+    bench.running.clear();
+    bench.ask(|call| Command::Cap { call, caller: Caller::Root(TREE), cap: Some(100_000) });
+    bench
+}
+
+/// So many leads whose wait has run out of its time, beside children that go on.
+fn waited(n: u32) -> Bench {
     let mut bench = Bench::new(100_000);
     for _ in 0..n / 2 {
         bench.launch(Caller::Root(TREE), 1, 1);
@@ -178,8 +200,7 @@ fn lent(n: u32) -> Bench {
         let caller = bench.caller(lead);
         bench.launch(caller, 1, 0);
         bench.running.pop_back();
-        let request_id = "wait".to_owned();
-        bench.ask(|call| Command::Wait { call, caller, request_id, names: Vec::new(), any: false, tell_later: false, timeout_ms: Some(1) });
+        bench.wait(caller, Some(1));
     }
     bench.running.clear();
     bench
@@ -197,8 +218,14 @@ fn closed_trees(n: u32) -> Bench {
 #[test]
 #[ignore = "measures time"]
 fn a_step_costs_the_same_however_many_there_are() {
-    let kinds: [(&str, Make); 5] =
-        [("queued", queued), ("ended", ended), ("waiting", waiting), ("waits over", lent), ("closed trees", closed_trees)];
+    let kinds: [(&str, Make); 6] = [
+        ("queued", queued),
+        ("ended", ended),
+        ("waiting", waiting),
+        ("lent", lent),
+        ("waits over", waited),
+        ("closed trees", closed_trees),
+    ];
     let mut grown = Vec::new();
     for (kind, make) in kinds {
         let mut times = Vec::new();

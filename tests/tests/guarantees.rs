@@ -54,10 +54,7 @@ fn every_test_that_is_named_exists() {
     let named = named(&document());
     assert!(named.len() > 100, "only {} tests are named", named.len());
     for (file, test) in named {
-        // These two come with a merge of their own; from then on their names are checked like all others.
-        let target = file.split('/').next().unwrap();
-        let comes = ["faults", "kill_matrix"].contains(&target) && !root().join("tests/tests").join(format!("{target}.rs")).exists();
-        if file == "FILE" || comes {
+        if file == "FILE" {
             continue;
         }
         let places = [root().join(format!("{file}.rs")), root().join("tests/tests").join(format!("{file}.rs"))];

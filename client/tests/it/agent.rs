@@ -8,7 +8,9 @@ use std::process::{Child, Command, Stdio};
 use roost::proto::link::EXIT_LINE;
 use serde_json::{Value, json};
 
+use crate::bounded::start as start_bounded;
 use crate::fake;
+use crate::not_tested::not_tested;
 use crate::peer::{self, Peer, Talk, completion};
 
 fn examples() -> PathBuf {
@@ -22,7 +24,7 @@ fn rust() -> Command {
 /// `None` on a machine without Python.
 fn python() -> Option<Command> {
     if !Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("no python3 here: examples/agent.py is not tried");
+        not_tested("examples/agent.py: no python3");
         return None;
     }
     let mut command = Command::new("python3");
@@ -46,7 +48,7 @@ fn start(peer: &Peer, mut command: Command, context: Option<&Path>) -> Agent {
         command.env("ROOST_WAKE", "1").env("ROOST_CONTEXT", context);
     }
     // As under the supervisor: a pipe that stays open.
-    let process = Process(command.stdin(Stdio::piped()).spawn().unwrap());
+    let process = Process(start_bounded(command.stdin(Stdio::piped())));
     let (talk, hello) = peer.welcome(peer::worker(json!({"wakes": context.is_some()})));
     Agent { process, talk, hello }
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::bounded::{output, start};
 use crate::fake::{self, Act, Fake};
 
 fn text(output: &Output) -> (i32, String, String) {
@@ -15,11 +16,11 @@ fn text(output: &Output) -> (i32, String, String) {
 }
 
 fn run(command: &mut Command, words: &[&str]) -> (i32, String, String) {
-    text(&command.args(words).output().unwrap())
+    text(&output(command.args(words)))
 }
 
 fn with_stdin(command: &mut Command, words: &[&str], input: &[u8]) -> (i32, String, String) {
-    let mut child = command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = start(command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()));
     child.stdin.take().unwrap().write_all(input).unwrap();
     text(&child.wait_with_output().unwrap())
 }
@@ -109,7 +110,7 @@ fn a_result_is_harmless_or_exact() {
     let reply = json!({"ended": fake::result("a", json!({"status": "completed"}), "?", Some(&file))});
     let fake = replying(dir.path(), "result", reply);
     assert_eq!(run(&mut fake.roost(), &["result", "a"]), (0, "a\\x1b[2J\\x07\u{fffd}\n\tb\n".into(), String::new()));
-    assert_eq!(fake.roost().args(["result", "a", "--raw"]).output().unwrap().stdout, b"a\x1b[2J\x07\xff\n\tb");
+    assert_eq!(output(fake.roost().args(["result", "a", "--raw"])).stdout, b"a\x1b[2J\x07\xff\n\tb");
     let (code, out, _) = run(&mut fake.roost(), &["result", "a", "--json"]);
     assert_eq!((code, &serde_json::from_str::<Value>(&out).unwrap()["outcome"]["status"]), (0, &json!("completed")));
 }
@@ -159,7 +160,7 @@ fn a_reader_that_leaves_is_no_failure() {
     let fake = replying(dir.path(), "status", json!({"trees": []}));
     let (read, write) = std::io::pipe().unwrap();
     drop(read);
-    let output = fake::roost(&fake.socket).arg("status").stdout(write).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    let output = start(fake::roost(&fake.socket).arg("status").stdout(write).stderr(Stdio::piped())).wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
 }
 

@@ -10,9 +10,11 @@ use roost::proto::rpc::ErrorKind;
 use roost::{Lead, LeadEvent, Seen};
 use serde_json::json;
 
+use crate::bounded::PATIENCE;
 use crate::peer::{Peer, completion, words};
 
 const SOON: Option<Duration> = Some(Duration::ZERO);
+const WITHIN: Option<Duration> = Some(PATIENCE);
 
 fn play(daemon: impl FnOnce(&Peer) + Send + 'static, client: impl FnOnce(Lead)) {
     let dir = tempfile::tempdir().unwrap();
@@ -48,7 +50,7 @@ fn it_opens_as_an_operator_and_speaks_as_the_root() {
     });
     let mut lead = Lead::open(config, Settings::default(), Some("k".into())).unwrap();
     assert_eq!((lead.delivery(), lead.tree().to_string()), (DeliveryMode::FollowUp, "t1".into()));
-    let owed = items(lead.next(None).unwrap());
+    let owed = items(lead.next(WITHIN).unwrap());
     assert_eq!(numbers(&lead.accept(owed).unwrap()), [1]);
     drop(lead);
     played.join().unwrap();
@@ -77,12 +79,12 @@ fn b15_a_completion_is_taken_in_once_over_three_reconnects_and_a_lost_answer() {
             talk.end();
         },
         |mut lead| {
-            let first = items(lead.next(None).unwrap());
+            let first = items(lead.next(WITHIN).unwrap());
             assert_eq!(numbers(&first), [1]);
             // The other connections come and go while somebody listens.
             assert_eq!(lead.next(Some(Duration::from_millis(300))).unwrap(), None);
             assert_eq!(numbers(&lead.accept(first).unwrap()), [1]);
-            let second = items(lead.next(None).unwrap());
+            let second = items(lead.next(WITHIN).unwrap());
             assert_eq!(numbers(&lead.accept(second).unwrap()), [2]);
         },
     );
@@ -96,7 +98,7 @@ fn what_was_read_elsewhere_while_the_broker_was_away_is_not_taken_in() {
         move |peer| {
             let mut talk = peer.welcome_root();
             talk.deliver(json!([completion(1, 1), completion(2, 2)]));
-            handed.recv().unwrap();
+            handed.recv_timeout(PATIENCE).unwrap();
             drop(talk);
             tell_gone.send(()).unwrap();
             let mut talk = peer.welcome_root();
@@ -105,9 +107,9 @@ fn what_was_read_elsewhere_while_the_broker_was_away_is_not_taken_in() {
             talk.end();
         },
         |mut lead| {
-            let both = items(lead.next(None).unwrap());
+            let both = items(lead.next(WITHIN).unwrap());
             tell_handed.send(()).unwrap();
-            gone.recv().unwrap();
+            gone.recv_timeout(PATIENCE).unwrap();
             assert_eq!(numbers(&lead.accept(both).unwrap()), [1]);
         },
     );
@@ -136,13 +138,13 @@ fn who_has_lost_the_lease_neither_accepts_nor_takes_it_back_by_reconnecting() {
         },
         |mut lead| {
             let cap = roost::proto::message::tree::Cap { cap: None };
-            let owed = items(lead.next(None).unwrap());
+            let owed = items(lead.next(WITHIN).unwrap());
             lead.connection().cap(&cap).unwrap();
-            assert_eq!(lead.next(None).unwrap(), Some(LeadEvent::LeaseLost));
+            assert_eq!(lead.next(WITHIN).unwrap(), Some(LeadEvent::LeaseLost));
             assert_eq!(lead.accept(owed).unwrap_err().refusal(), Some(ErrorKind::StaleLease));
             lead.connection().cap(&cap).unwrap();
             lead.take_lease().unwrap();
-            assert_eq!(numbers(&items(lead.next(None).unwrap())), [2]);
+            assert_eq!(numbers(&items(lead.next(WITHIN).unwrap())), [2]);
         },
     );
 }
@@ -190,7 +192,7 @@ fn it_waits_for_events_and_for_the_end_of_the_hold_and_not_longer() {
         |mut lead| {
             // Whenever it arrives: it is there after its hold, without anything else coming.
             let since = std::time::Instant::now();
-            assert_eq!(numbers(&items(lead.next(None).unwrap())), [1]);
+            assert_eq!(numbers(&items(lead.next(WITHIN).unwrap())), [1]);
             assert!(since.elapsed() >= Duration::from_millis(150), "{:?}", since.elapsed());
             assert_eq!(lead.next(SOON).unwrap(), None);
         },

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use crate::bounded::{PATIENCE, output, start};
 use crate::fake::{self, Act, Fake};
 
 /// State and files as `status` tells them; the test changes them.
@@ -28,7 +29,7 @@ fn all_processes_in_order() {
     fs::write(&paths[1], b"second \xff").unwrap();
     let told: Told = Arc::new(Mutex::new(("ended", paths.to_vec())));
     let fake = Fake::start(&dir.path().join("s"), move |method, _| (method == "status").then(|| Act::Reply(status(&told))));
-    let output = fake.roost().args(["logs", "W"]).output().unwrap();
+    let output = output(fake.roost().args(["logs", "W"]));
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"first\nsecond \xff"[..]));
 }
 
@@ -65,7 +66,7 @@ fn following_ends_with_the_worker() {
     });
     let mut command = fake::roost(&socket);
     command.env("ROOST_TREE", "t1").env("ROOST_TOKEN", fake::TOKEN);
-    let mut child = command.args(["logs", "w", "-f"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = start(command.args(["logs", "w", "-f"]).stdout(Stdio::piped()));
     let mut stdout = child.stdout.take().unwrap();
     let mut read = |count: usize| {
         let mut bytes = vec![0; count];
@@ -80,7 +81,7 @@ fn following_ends_with_the_worker() {
     let second = dir.path().join("out2");
     fs::write(&second, "three\n").unwrap();
     *told.lock().unwrap() = ("ended", vec![path, second]);
-    let mut watch = watch.recv().unwrap();
+    let mut watch = watch.recv_timeout(PATIENCE).unwrap();
     writeln!(watch, "{}", json!({"jsonrpc": "2.0", "method": "progress", "params": fake::progress(0)})).unwrap();
     assert_eq!(read(6), "three\n");
     assert_eq!(child.wait().unwrap().code(), Some(0));

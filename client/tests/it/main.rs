@@ -4,11 +4,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod bounded;
 mod commands;
 mod connection;
 mod fake;
 mod lead;
 mod logs;
+#[path = "../../../tests/src/not_tested.rs"]
+mod not_tested;
 mod peer;
 mod run;
 mod start;

@@ -3,14 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::bounded::{PATIENCE, readable};
 use crate::fake;
-
-/// Long enough for any machine; nothing waits for it but a test that fails.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Peer {
     listener: UnixListener,
@@ -52,9 +49,7 @@ impl Peer {
     }
 
     pub fn accept(&self) -> Talk {
-        let patience = rustix::event::Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
-        let mut ready = [rustix::event::PollFd::new(&self.listener, rustix::event::PollFlags::IN)];
-        assert_eq!(rustix::event::poll(&mut ready, Some(&patience)).unwrap(), 1, "no client comes");
+        assert!(readable(&self.listener, PATIENCE), "nobody connects");
         let (to, _) = self.listener.accept().unwrap();
         to.set_read_timeout(Some(PATIENCE)).unwrap();
         Talk { lines: BufReader::new(to.try_clone().unwrap()), to }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::bounded::{self, output, start};
 use crate::fake::{self, Act, Fake};
 
 /// A daemon that runs one worker `w` which ends like this; an interrupt or a stop ends it as stopped.
@@ -57,7 +58,7 @@ fn an_answer_is_byte_exact_and_the_tree_is_closed() {
     fs::write(&answer, b"\x00\xff\x1b no newline").unwrap();
     fs::write(&stderr, b"chatter").unwrap();
     let (fake, _) = one_worker(dir.path(), true, json!({"status": "completed"}), &answer, &stderr);
-    let output = fake::roost(&fake.socket).args(["run", "--cap", "2", "--budget", "9", "--", "prog", "--cap", "7"]).output().unwrap();
+    let output = output(fake::roost(&fake.socket).args(["run", "--cap", "2", "--budget", "9", "--", "prog", "--cap", "7"]));
     assert_eq!(
         (output.status.code(), output.stdout.as_slice(), output.stderr.as_slice()),
         (Some(0), &b"\x00\xff\x1b no newline"[..], &b""[..])
@@ -78,13 +79,13 @@ fn a_failure_passes_code_and_standard_error_on() {
     fs::write(&answer, b"half").unwrap();
     fs::write(&stderr, b"it broke").unwrap();
     let (fake, _) = one_worker(dir.path(), true, json!({"status": "failed", "kind": "exit", "code": 7}), &answer, &stderr);
-    let output = fake::roost(&fake.socket).args(["run", "--", "prog"]).output().unwrap();
+    let output = output(fake::roost(&fake.socket).args(["run", "--", "prog"]));
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(7), &b"half"[..]));
     assert!(err.contains("it broke\n") && err.contains(stderr.to_str().unwrap()), "{err}");
     assert_eq!(err.lines().last(), Some("roost: w failed: exit code 7"));
-    let output = fake::roost(&fake.socket).args(["run", "--json", "--", "prog"]).output().unwrap();
-    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["outcome"]["code"], 7);
+    let json = bounded::output(fake::roost(&fake.socket).args(["run", "--json", "--", "prog"])).stdout;
+    assert_eq!(serde_json::from_slice::<Value>(&json).unwrap()["outcome"]["code"], 7);
 }
 
 #[test]
@@ -98,10 +99,10 @@ fn in_a_worker_it_is_a_child_of_the_same_tree() {
         command.env("ROOST_WORKER", "w5").env("ROOST_EPOCH", "2");
         command
     };
-    assert_eq!(in_worker().args(["run", "--", "prog"]).output().unwrap().stdout, b"x");
+    assert_eq!(output(in_worker().args(["run", "--", "prog"])).stdout, b"x");
     assert_eq!((fake.calls("open").len(), fake.calls("close").len()), (0, 0));
     assert_eq!((&fake.calls("hello")[0]["identity"]["worker"], &fake.calls("hello")[0]["identity"]["epoch"]), (&json!("w5"), &json!(2)));
-    let output = in_worker().args(["run", "--cap", "2", "--", "prog"]).output().unwrap();
+    let output = output(in_worker().args(["run", "--cap", "2", "--", "prog"]));
     let err = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && err.contains("--cap") && err.contains("open already"), "{err}");
 }
@@ -114,7 +115,7 @@ fn ctrl_c_and_term_stop_the_tree_and_wait_for_its_end() {
         fs::write(&answer, b"so far").unwrap();
         let (fake, called) = one_worker(dir.path(), false, Value::Null, &answer, &stderr);
         let mut command = fake::roost(&fake.socket);
-        let child = command.args(["run", "--", "prog"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = start(command.args(["run", "--", "prog"]).stdout(Stdio::piped()).stderr(Stdio::piped()));
         until(&called, "result");
         signal(&child, stop);
         let output = child.wait_with_output().unwrap();
@@ -137,7 +138,7 @@ fn a_second_ctrl_c_leaves_at_once() {
             _ => return None,
         })
     });
-    let mut child = fake::roost(&fake.socket).args(["run", "--", "prog"]).spawn().unwrap();
+    let mut child = start(fake::roost(&fake.socket).args(["run", "--", "prog"]));
     until(&called, "result");
     signal(&child, Signal::INT);
     until(&called, "interrupt");

@@ -1,13 +1,16 @@
 //! Starting on demand: once, whoever asks, and with errors that say where to look.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use roost::{Config, Connection, Error, EventReader, Start, Watcher};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
+use crate::bounded::{PATIENCE, output, readable};
 use crate::fake::{self, Fake};
 use crate::peer::Peer;
 
@@ -22,6 +25,12 @@ fn starting(dir: &Path, body: &str) -> Config {
     Config { start: Start::OnDemand, daemon: Some(script(dir, body)), ..fake::config(&dir.join("s")) }
 }
 
+/// A named pipe, open at both ends on our side: nobody who opens it blocks.
+fn pipe(path: &Path) -> fs::File {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    fs::File::options().read(true).write(true).open(path).unwrap()
+}
+
 fn error_of(config: Config) -> Error {
     match Connection::dial(config) {
         Ok(_) => panic!("nobody listens"),
@@ -32,15 +41,18 @@ fn error_of(config: Config) -> Error {
 #[test]
 fn twenty_clients_start_one_daemon() {
     let dir = tempfile::tempdir().unwrap();
-    // The script stands for the process; the listening is done below, once the script has been started.
-    let body = r#"echo "$*" >>"$dir/started"; while ! [ -S "$dir/s" ]; do sleep 0.01; done; echo ready; env >"$dir/env"; ls -l /proc/$$/fd >"$dir/fds""#;
+    // The script stands for the process; the listening is done below, once the script has been started. Each waits for the other by a
+    // named pipe.
+    let body = r#"echo "$*" >>"$dir/started"; echo >"$dir/up"; read -r listens <"$dir/listens"; echo ready"#;
     let config = starting(dir.path(), body);
-    let (socket, started) = (dir.path().join("s"), dir.path().join("started"));
+    let socket = dir.path().join("s");
+    let (mut up, mut listens) = (pipe(&dir.path().join("up")), pipe(&dir.path().join("listens")));
     let listener = std::thread::spawn(move || {
-        while !started.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        Fake::start(&socket, |_, _| None)
+        assert!(readable(&up, PATIENCE), "nobody starts the daemon");
+        up.read_exact(&mut [0]).unwrap();
+        let fake = Fake::start(&socket, |_, _| None);
+        listens.write_all(b"\n").unwrap();
+        fake
     });
     let clients: Vec<_> =
         (0..20).map(|_| config.clone()).map(|config| std::thread::spawn(move || Connection::dial(config).map(drop))).collect();
@@ -87,13 +99,9 @@ fn a_missing_daemon_is_an_error_that_names_both_places() {
     let dir = tempfile::tempdir().unwrap();
     let roost = dir.path().join("roost");
     fs::copy(env!("CARGO_BIN_EXE_roost"), &roost).unwrap();
-    let output = std::process::Command::new(&roost)
-        .args(["status", "--socket"])
-        .arg(dir.path().join("s"))
-        .env("PATH", "/nowhere")
-        .env_remove("ROOST_NO_START")
-        .output()
-        .unwrap();
+    let mut command = std::process::Command::new(&roost);
+    command.args(["status", "--socket"]).arg(dir.path().join("s")).env("PATH", "/nowhere").env_remove("ROOST_NO_START");
+    let output = output(&mut command);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(4), "{text}");
     assert!(text.contains(dir.path().to_str().unwrap()) && text.contains("PATH"), "{text}");
@@ -130,8 +138,13 @@ fn a_worker_starts_no_daemon_and_waits_for_it_to_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let config = Config { start: Start::Await, ..starting(dir.path(), "touch \"$dir/started\"") };
     let socket = config.paths.socket.clone();
+    let first = UnixListener::bind(&socket).unwrap();
     let dialling = std::thread::spawn(move || Connection::dial(config).map(drop));
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    // It has come once, and was shut out; then nobody listens for a while.
+    assert!(readable(&first, PATIENCE), "nobody dials");
+    drop(first.accept().unwrap());
+    drop(first);
+    fs::remove_file(&socket).unwrap();
     Fake::start(&socket, |_, _| None);
     dialling.join().unwrap().unwrap();
     assert!(!dir.path().join("started").exists());

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use roost::proto::bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::bounded;
 use crate::fake::{self, Act, Fake};
 
 /// What the workers asked for: launches per worker, and the last context.
@@ -69,7 +70,7 @@ impl Broker {
             command.env("ROOST_WAKE", "1").env("ROOST_CONTEXT", &self.context).stdin(fs::File::open(input).unwrap());
         }
         self.asked.lock().unwrap().current = worker.to_owned();
-        command.output().unwrap()
+        bounded::start(command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped())).wait_with_output().unwrap()
     }
 
     /// Runs a worker with all that descends from it to its end.

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use crate::bounded::{output, start};
 use crate::fake::{self, Act, Fake};
 use crate::peer::{Peer, completion, words};
 
 fn run(mut command: Command, words: &[&str]) -> (i32, String, String) {
-    let output = command.env("TZ", "UTC").args(words).output().unwrap();
+    let output = output(command.env("TZ", "UTC").args(words));
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
@@ -51,7 +52,7 @@ fn a_message_says_what_became_of_it() {
     assert_eq!(said(&["steer"]), (0, "a m1 sent to x1\n".into(), String::new()));
     assert_eq!(said(&["late", "--request-id", "r1", "--descendants", "3"]).1, "a m2 follows the end of x1\n");
     assert_eq!(said(&["-x"]).1, "a m3 resumes it as x2: queued 4\n");
-    let mut child = fake.roost().args(["message", "a", "-", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = start(fake.roost().args(["message", "a", "-", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()));
     child.stdin.take().unwrap().write_all(b"from stdin\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["sent"]["status"], "resumed");
@@ -101,7 +102,7 @@ fn looking_into_the_inbox_takes_nothing_in() {
 fn an_inbox_is_taken_in_page_by_page_after_it_was_printed() {
     let dir = tempfile::tempdir().unwrap();
     let peer = Peer::new(dir.path());
-    let mut child = roost(&peer).args(["inbox", "--ack"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = start(roost(&peer).args(["inbox", "--ack"]).stdout(Stdio::piped()));
     let (mut talk, hello) = peer.welcome(json!({"lease": 1}));
     assert_eq!(hello["role"], "root");
     talk.answer("inbox", json!({"items": [words(1, 1, "a")], "more": 1}));
@@ -122,7 +123,7 @@ fn an_inbox_is_followed_until_the_lease_is_gone() {
     let dir = tempfile::tempdir().unwrap();
     let peer = Peer::new(dir.path());
     let mut command = roost(&peer);
-    let child = command.args(["inbox", "--follow", "--ack", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = start(command.args(["inbox", "--follow", "--ack", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()));
     let mut talk = peer.welcome_root();
     talk.deliver(json!([words(1, 1, "a")]));
     assert_eq!(talk.accept_all(), json!([1]));
@@ -138,7 +139,7 @@ fn a_wait_without_names_is_told_after_its_output_and_one_with_names_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let peer = Peer::new(dir.path());
     let end = json!({"name": "a", "worker": "w1", "execution": "x4", "job": "j1", "task_index": 0, "outcome": {"status": "wrapped_up"}});
-    let mut child = roost(&peer).args(["wait"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = start(roost(&peer).args(["wait"]).stdout(Stdio::piped()));
     let (mut talk, _) = peer.welcome(json!({}));
     assert_eq!(talk.answer("wait", json!({"ended": [end]}))["tell_later"], true);
     let told = talk.call("told");
@@ -149,7 +150,7 @@ fn a_wait_without_names_is_told_after_its_output_and_one_with_names_is_not() {
     talk.reply(&told, json!({}));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 
-    let mut child = roost(&peer).args(["wait", "a"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = start(roost(&peer).args(["wait", "a"]).stdout(Stdio::null()));
     let (mut talk, _) = peer.welcome(json!({}));
     assert_eq!(talk.answer("wait", json!({"ended": [end]})).get("tell_later"), None);
     talk.end();
@@ -162,7 +163,7 @@ fn a_wait_whose_output_nobody_takes_is_not_told() {
     let peer = Peer::new(dir.path());
     let end = json!({"name": "a", "worker": "w1", "execution": "x4", "job": "j1", "task_index": 0, "outcome": {"status": "completed"}});
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut child = roost(&peer).args(["wait"]).stdout(full).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = start(roost(&peer).args(["wait"]).stdout(full).stderr(Stdio::null()));
     let (mut talk, _) = peer.welcome(json!({}));
     talk.answer("wait", json!({"ended": [end]}));
     talk.end();
@@ -280,7 +281,7 @@ fn events_are_followed_over_a_break_and_a_gap_without_losing_or_repeating_one() 
         let next = events.last().map_or(end, |last| last + 1);
         json!({"tree": "t1", "events": events.iter().map(|number| numbered(*number)).collect::<Vec<_>>(), "next": next, "end": end})
     };
-    let mut child = roost(&peer).args(["events", "-f", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = start(roost(&peer).args(["events", "-f", "--json"]).stdout(Stdio::piped()));
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     let mut seen = |number: u64| {
         let line = lines.next().unwrap().unwrap();

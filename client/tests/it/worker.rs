@@ -13,9 +13,11 @@ use roost::proto::rpc::ErrorKind;
 use roost::{Items, Seen, Turn, Waited, Worker, WorkerEvent};
 use serde_json::json;
 
+use crate::bounded::PATIENCE;
 use crate::peer::{self, Peer, Talk, completion, words};
 
 const SOON: Option<Duration> = Some(Duration::ZERO);
+const WITHIN: Option<Duration> = Some(PATIENCE);
 
 /// A worker on the one side and the daemon, played by the test, on the other.
 fn play(daemon: impl FnOnce(&Peer) + Send + 'static, client: impl FnOnce(Worker)) {
@@ -61,7 +63,7 @@ fn a_task_a_turn_and_the_end() {
         },
         |mut worker| {
             assert_eq!((worker.me().name.as_str(), worker.continues(), worker.context().unwrap()), ("w", None, None));
-            let task = items(worker.next(None).unwrap());
+            let task = items(worker.next(WITHIN).unwrap());
             assert!(task.wake);
             let input = worker.accept(task.items).unwrap();
             assert_eq!(input[0].what, ItemKind::Task { text: "a\u{2028}b\u{85}c\r\nd\0e".into() });
@@ -104,9 +106,9 @@ fn what_is_pushed_during_a_call_is_not_lost_and_a_repeat_after_a_break_is_droppe
         },
         |mut worker| {
             worker.report(&Report::default()).unwrap();
-            let first = items(worker.next(None).unwrap());
+            let first = items(worker.next(WITHIN).unwrap());
             assert_eq!(numbers(&worker.accept(first.items).unwrap()), [1]);
-            let second = items(worker.next(None).unwrap());
+            let second = items(worker.next(WITHIN).unwrap());
             assert_eq!(numbers(&second.items), [2]);
             worker.accept(second.items).unwrap();
         },
@@ -125,7 +127,7 @@ fn an_item_that_is_gone_is_not_used_and_a_withdrawn_one_is_not_even_asked_for() 
             assert_eq!(talk.answer("ack", json!({"accepted": [1], "gone": [2]}))["items"], json!([1, 2]));
         },
         |mut worker| {
-            let handed = items(worker.next(None).unwrap());
+            let handed = items(worker.next(WITHIN).unwrap());
             assert_eq!(numbers(&handed.items), [1, 2, 3]);
             worker.report(&Report::default()).unwrap();
             assert_eq!(numbers(&worker.accept(handed.items).unwrap()), [1]);
@@ -204,7 +206,7 @@ fn a_completion_is_held_back_so_that_a_withdrawal_can_overtake_it() {
         },
         |mut worker| {
             // Nothing is left of it but what stood behind it, at once.
-            assert_eq!(numbers(&items(worker.next(None).unwrap()).items), [2]);
+            assert_eq!(numbers(&items(worker.next(WITHIN).unwrap()).items), [2]);
             assert_eq!(worker.next(SOON).unwrap(), None);
         },
     );
@@ -223,9 +225,9 @@ fn what_was_not_accepted_in_a_turn_comes_again_after_it() {
             talk.end();
         },
         |mut worker| {
-            items(worker.next(None).unwrap());
+            items(worker.next(WITHIN).unwrap());
             assert_eq!(worker.settle(&Turn::default()).unwrap(), Next::GoOn);
-            let again = items(worker.next(None).unwrap());
+            let again = items(worker.next(WITHIN).unwrap());
             assert_eq!(numbers(&worker.accept(again.items).unwrap()), [1]);
             assert_eq!(worker.next(SOON).unwrap(), None);
         },
@@ -246,7 +248,7 @@ fn what_a_process_before_has_taken_in_is_acknowledged_and_not_told() {
     let seen: Seen = serde_json::from_value(json!({"executions": ["x9"]})).unwrap();
     let mut worker = Worker::connect_with(config, vec![Capability::Park], None).unwrap();
     worker.remember(seen);
-    assert_eq!(numbers(&items(worker.next(None).unwrap()).items), [5]);
+    assert_eq!(numbers(&items(worker.next(WITHIN).unwrap()).items), [5]);
     drop(worker);
     played.join().unwrap();
 }
@@ -271,15 +273,15 @@ fn a_request_to_park_is_answered_either_way_and_items_come_before_it() {
             talk.end();
         },
         |mut worker| {
-            let Some(WorkerEvent::Park(ask)) = worker.next(None).unwrap() else { panic!("no park") };
+            let Some(WorkerEvent::Park(ask)) = worker.next(WITHIN).unwrap() else { panic!("no park") };
             assert_eq!(ask.deadline_ms, Some(60_000));
             worker.park_decline(1_000).unwrap();
             worker.report(&Report::default()).unwrap();
-            let first = items(worker.next(None).unwrap());
+            let first = items(worker.next(WITHIN).unwrap());
             worker.accept(first.items).unwrap();
-            assert!(matches!(worker.next(None).unwrap(), Some(WorkerEvent::Park(_))));
+            assert!(matches!(worker.next(WITHIN).unwrap(), Some(WorkerEvent::Park(_))));
             assert!(!worker.park_ready(context("c")).unwrap());
-            assert!(matches!(worker.next(None).unwrap(), Some(WorkerEvent::Park(_))));
+            assert!(matches!(worker.next(WITHIN).unwrap(), Some(WorkerEvent::Park(_))));
             assert!(worker.park_ready(None).unwrap());
         },
     );
@@ -298,7 +300,7 @@ fn a_park_whose_answer_was_lost_has_happened() {
             talk.refuse(&hello, "stale_epoch");
         },
         |mut worker| {
-            assert!(matches!(worker.next(None).unwrap(), Some(WorkerEvent::Park(_))));
+            assert!(matches!(worker.next(WITHIN).unwrap(), Some(WorkerEvent::Park(_))));
             assert!(worker.park_ready(context("c")).unwrap());
         },
     );
@@ -422,7 +424,7 @@ fn the_word_exit_on_standard_input_ends_every_wait() {
     for pieces in [&["exit\n"] as &[_], &["ex", "it\n"]] {
         with_input(pieces, |mut worker| {
             assert_eq!(worker.wait(&Wait::default()).unwrap(), Waited::Closing);
-            assert_eq!(worker.next(None).unwrap(), Some(WorkerEvent::Closing));
+            assert_eq!(worker.next(WITHIN).unwrap(), Some(WorkerEvent::Closing));
         });
     }
 }

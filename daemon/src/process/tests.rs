@@ -23,6 +23,10 @@ use super::cgroup::place::Setting;
 use super::children::{Children, Lost};
 use super::{identity, reap, spawn};
 
+#[path = "../../../tests/src/not_tested.rs"]
+mod not_tested;
+use not_tested::not_tested;
+
 const ALONE: &str = "ROOSTD_TEST_ALONE";
 /// Set for a test that runs with cgroups: the cgroup2 directory below which it may make its own.
 const CGROUP2: &str = "ROOSTD_TEST_CGROUP2";
@@ -40,7 +44,7 @@ fn alone(name: &str, body: fn(&mut World)) {
     run_alone(name, None);
     match writable_cgroup2() {
         Some(directory) => run_alone(name, Some(&directory)),
-        None => eprintln!("NOT TESTED with cgroups: no cgroup2 directory can be written here"),
+        None => not_tested("with cgroups: no cgroup2 directory can be written"),
     }
 }
 

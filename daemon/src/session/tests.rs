@@ -16,6 +16,12 @@ use tokio::time::timeout;
 
 use super::*;
 
+// The wings do not know each other, their tests neither.
+#[allow(clippy::duplicate_mod)]
+#[path = "../../../tests/src/not_tested.rs"]
+mod not_tested;
+use not_tested::not_tested;
+
 /// Far beyond what anything here takes; a test that waits in vain fails by it.
 const PATIENCE: Duration = Duration::from_secs(60);
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"hello","params":{"protocol_min":1,"protocol_max":1,"client":"test 0"}}"#;
@@ -428,7 +434,7 @@ async fn one_connection_too_many_is_told_so_and_room_is_used_again() {
 #[tokio::test]
 async fn another_user_is_refused() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("not root: nobody else to connect as");
+        return not_tested("only root can be somebody else");
     }
     use std::os::unix::fs::PermissionsExt;
     let mut world = world(Bounds::default());

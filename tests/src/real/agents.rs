@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::PATIENCE;
-use super::command::readable;
+use super::command::{either_is_readable, readable};
 use super::home::Home;
 use super::process::Watched;
 use super::tree::Tree;
@@ -54,15 +54,24 @@ impl<'h> Agents<'h> {
         agent
     }
 
-    /// The next process of any agent, or nothing once this holds. It is looked at again from time to time.
-    pub fn begins_unless(&mut self, is_over: impl Fn() -> bool) -> Option<Agent> {
+    /// The next process of any agent, or nothing once the tree stands like this. Looks again at every change of the tree.
+    #[track_caller]
+    pub fn begins_unless(&mut self, tree: &Tree<'_>, is_over: impl Fn(&Value) -> bool) -> Option<Agent> {
+        let until = Instant::now() + PATIENCE;
+        let (mut watcher, mut looker) = tree.watch();
         loop {
-            self.take_in(Duration::from_millis(100));
+            while self.begun.is_empty() && self.take_in(Duration::ZERO) {}
             if !self.begun.is_empty() {
                 return Some(self.begun.remove(0));
             }
-            if is_over() {
+            let status = looker.call("status", &json!({})).expect("the root may look");
+            if is_over(&status) {
                 return None;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(either_is_readable(&self.listener, &watcher, left), "nobody begins, and the tree goes on: {status}");
+            while watcher.has_line() || readable(&watcher, Duration::ZERO) {
+                assert!(watcher.answer(PATIENCE).is_some(), "the watch ends");
             }
         }
     }
@@ -217,12 +226,14 @@ impl Agent {
     /// The next notification of this kind; others are passed over.
     #[track_caller]
     pub fn await_note(&mut self, method: &str) -> Value {
-        loop {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
             let mut note = self.does(&json!("note"));
             if note["method"] == method {
                 return note["params"].take();
             }
         }
+        panic!("{} is told much, and no {method}", self.name);
     }
 
     /// Exits.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{SeekFrom, inotify, seek};
 
-use super::PATIENCE;
+use super::{PATIENCE, not_tested};
 
 /// Made for one test; all that is in it ends with it.
 pub struct CgroupDirectory {
@@ -24,7 +24,7 @@ impl CgroupDirectory {
         let of_type = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|fields| fields.get(2) == Some(&"cgroup2"));
         let made = of_type.map(|fields| Path::new(fields[1]).join(&name)).find(|path| fs::create_dir(path).is_ok());
         if made.is_none() {
-            eprintln!("NOT TESTED: no cgroup2 directory can be made here");
+            not_tested("no cgroup2 directory can be made");
         }
         made.map(|path| Self { path })
     }

@@ -181,8 +181,17 @@ impl Drop for Running {
 
 /// Waits until there is something to read, or the time is over.
 pub(super) fn readable(descriptor: &impl AsFd, within: Duration) -> bool {
+    any(&mut [PollFd::new(descriptor, PollFlags::IN)], within)
+}
+
+/// The same of one or the other.
+pub(super) fn either_is_readable(one: &impl AsFd, other: &impl AsFd, within: Duration) -> bool {
+    any(&mut [PollFd::new(one, PollFlags::IN), PollFd::new(other, PollFlags::IN)], within)
+}
+
+fn any(descriptors: &mut [PollFd<'_>], within: Duration) -> bool {
     let within = Timespec { tv_sec: i64::try_from(within.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(within.subsec_nanos()) };
-    matches!(rustix::event::poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&within)), Ok(1..))
+    matches!(rustix::event::poll(descriptors, Some(&within)), Ok(1..))
 }
 
 /// A command that has ended.

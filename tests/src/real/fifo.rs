@@ -52,13 +52,33 @@ impl Fifo {
             if left.is_zero() {
                 return None;
             }
-            if readable(&self.file, left) {
-                let mut bytes = [0; 4096];
-                // Empty again is no error: somebody else was faster.
-                if let Ok(read) = self.file.read(&mut bytes) {
-                    self.buffer.extend_from_slice(&bytes[..read]);
-                }
+            self.fill(left);
+        }
+    }
+
+    /// Reads what there is, or comes in this time.
+    fn fill(&mut self, within: Duration) {
+        if readable(&self.file, within) {
+            let mut bytes = [0; 4096];
+            // Empty again is no error: somebody else was faster.
+            if let Ok(read) = self.file.read(&mut bytes) {
+                self.buffer.extend_from_slice(&bytes[..read]);
             }
+        }
+    }
+
+    /// All that is written up to this text and with it.
+    #[track_caller]
+    pub fn until(&mut self, text: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(at) = self.buffer.windows(text.len()).position(|part| part == text.as_bytes()) {
+                let bytes: Vec<u8> = self.buffer.drain(..at + text.len()).collect();
+                return String::from_utf8_lossy(&bytes).into_owned();
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{text:?} was not written: {:?}", String::from_utf8_lossy(&self.buffer));
+            self.fill(left);
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::command::Cmd;
@@ -15,6 +15,7 @@ use super::fifo::Fifo;
 use super::process::{self, Process, Watched};
 use super::sampler::{Sampler, at_one_moment};
 use super::wire::Wire;
+use super::{PATIENCE, not_tested};
 
 /// What a home in memory may come to need.
 const ROOM_BYTES: u64 = 1 << 30;
@@ -130,6 +131,20 @@ impl Home {
         fs::read_to_string(self.file(name)).unwrap_or_default()
     }
 
+    /// What the daemon has logged; nothing when there was none.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.state_dir().join("daemon.log")).unwrap_or_default()
+    }
+
+    /// Whether there is Python for this; says so where there is none.
+    pub fn has_python(&self, what: &str) -> bool {
+        let has_it = self.sh("command -v python3").run().code() == 0;
+        if !has_it {
+            not_tested(&format!("{what}: no python3"));
+        }
+        has_it
+    }
+
     /// Starts the daemon by hand, with these flags.
     #[track_caller]
     pub fn start_daemon(&self, flags: &[&str]) -> DaemonPids {
@@ -141,6 +156,22 @@ impl Home {
     #[track_caller]
     pub fn daemon_status(&self) -> Value {
         self.roost(["daemon", "status", "--json"]).run().ok().json()
+    }
+
+    /// Waits until the daemon has so many connections, that of the question included. Nothing tells of one that has ended: it is
+    /// asked again, over one connection, which is returned.
+    #[track_caller]
+    pub fn until_connections(&self, count: u64) -> Wire {
+        let until = Instant::now() + PATIENCE;
+        let mut wire = self.wire();
+        loop {
+            let status = wire.call("daemon.status", &json!({})).expect("an operator may ask");
+            if status["connections"] == count {
+                return wire;
+            }
+            assert!(Instant::now() < until, "there are never {count} connections: {status}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// The running daemon's processes, as it reports them.
@@ -209,10 +240,11 @@ impl Home {
         process::all().iter().filter(|process| process.state == 'Z' && parents.contains(&process.parent)).count()
     }
 
-    /// How many descriptors supervisor and broker have open.
+    /// How many descriptors supervisor and broker have open, with the one connection that asks.
     #[track_caller]
     pub fn descriptors(&self) -> (usize, usize) {
         let pids = self.daemon();
+        let _asks = self.until_connections(1);
         let count = |pid: u32| process::find(pid).map_or(0, |process| process.descriptors().len());
         (count(pids.supervisor), count(pids.broker))
     }
@@ -255,7 +287,7 @@ impl Default for Home {
 impl Drop for Home {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let log = fs::read_to_string(self.state_dir().join("daemon.log")).unwrap_or_default();
+            let log = self.log();
             let lines: Vec<&str> = log.lines().collect();
             eprintln!("--- end of daemon.log\n{}", lines[lines.len().saturating_sub(30)..].join("\n"));
         }

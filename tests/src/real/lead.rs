@@ -1,5 +1,7 @@
 //! A root that is told of its children, as bytes on the wire: it counts what it has taken in.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use super::PATIENCE;
@@ -33,6 +35,20 @@ impl Lead {
         self.wire.call(method, &params)
     }
 
+    /// The end of this worker, taken in with all that comes before it.
+    #[track_caller]
+    pub fn end_of(&mut self, name: &str) -> Value {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            let delivery = self.take();
+            let items = delivery["items"].as_array().expect("items");
+            if let Some(end) = items.iter().find(|item| item["type"] == "completion" && item["name"] == name) {
+                return end.clone();
+            }
+        }
+        panic!("the end of {name} does not come");
+    }
+
     /// The next delivery, taken in.
     #[track_caller]
     pub fn take(&mut self) -> Value {
@@ -50,8 +66,10 @@ impl Lead {
     /// The next notification of this kind; others are passed over.
     #[track_caller]
     pub fn note(&mut self, method: &str) -> Value {
+        let until = Instant::now() + PATIENCE;
         loop {
-            let mut note = self.wire.note(PATIENCE).unwrap_or_else(|| panic!("no {method} comes"));
+            let left = until.saturating_duration_since(Instant::now());
+            let mut note = self.wire.note(left).unwrap_or_else(|| panic!("no {method} comes"));
             if note["method"] == method {
                 return note["params"].take();
             }
@@ -68,6 +86,12 @@ impl Lead {
         let ends = items.iter().filter(|item| item["type"] == "completion" && accepted.contains(&item["seq"]));
         self.told.extend(ends.map(|item| item["execution"].clone()));
         acked
+    }
+
+    /// Says that these are taken in, and does not hear the answer.
+    #[track_caller]
+    pub fn send_ack(&mut self, items: &[Value]) {
+        self.wire.send("ack", &json!({"items": items}));
     }
 
     /// What came that was not looked at: a call that is answered is behind it.

@@ -6,6 +6,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::not_tested;
+
+/// Whether this test may be somebody else, or make something belong to somebody else; says so where it may not.
+pub fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        not_tested("only root can be somebody else, or make something theirs");
+    }
+    is_root
+}
+
 /// A file system in memory of a size that can be filled.
 pub struct SmallDisk {
     path: PathBuf,
@@ -21,11 +32,11 @@ impl SmallDisk {
         match done {
             Ok(done) if done.status.success() => Some(Self { path: path.to_owned(), fill: path.join("fill") }),
             Ok(done) => {
-                eprintln!("NOT TESTED: no tmpfs can be mounted here: {}", String::from_utf8_lossy(&done.stderr).trim());
+                not_tested(&format!("no tmpfs can be mounted: {}", String::from_utf8_lossy(&done.stderr).trim()));
                 None
             }
             Err(error) => {
-                eprintln!("NOT TESTED: no tmpfs can be mounted here: {error}");
+                not_tested(&format!("no tmpfs can be mounted: {error}"));
                 None
             }
         }
@@ -77,7 +88,7 @@ impl ProcessLimit {
             fs::write(directory.join("cgroup.procs"), pid.to_string())?;
             Ok(limit)
         });
-        made.inspect_err(|error| eprintln!("NOT TESTED: the number of processes cannot be limited here: {error}")).ok()
+        made.inspect_err(|error| not_tested(&format!("the number of processes cannot be limited: {error}"))).ok()
     }
 
     /// No more than there are now.

@@ -99,15 +99,20 @@ impl<'a> Tree<'a> {
         wire
     }
 
+    /// A connection that is told of every change from now on, and one to look with: no change falls between the two.
+    #[track_caller]
+    pub(super) fn watch(&self) -> (Wire, Wire) {
+        let mut watcher = self.wire();
+        watcher.call("watch", &json!({})).expect("the root may watch");
+        (watcher, self.wire())
+    }
+
     /// Waits until the tree stands like this. Looks again whenever the daemon tells of a change.
     #[track_caller]
     pub fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
-            // First the watch, then the look: no change falls between the two.
-            let mut watcher = self.wire();
-            watcher.call("watch", &json!({})).expect("the root may watch");
-            let mut looker = self.wire();
+            let (mut watcher, mut looker) = self.watch();
             loop {
                 let status = looker.call("status", &json!({})).expect("the root may look");
                 if holds(&status) {

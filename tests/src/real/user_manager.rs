@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::cgroup::CgroupDirectory;
 use super::command::Done;
 use super::home::Home;
+use super::not_tested;
 
 /// Where systemd is, if it is.
 const SYSTEMD: [&str; 2] = ["/usr/lib/systemd/systemd", "/lib/systemd/systemd"];
@@ -41,7 +42,7 @@ impl<'a> UserManager<'a> {
         let is_root = rustix::process::geteuid().is_root();
         let systemd = systemd.filter(|_| is_root && ["systemctl", "unshare", "mount"].into_iter().all(on_path));
         if systemd.is_none() {
-            eprintln!("NOT TESTED: a user manager of its own takes root, systemd and util-linux");
+            not_tested("a user manager of its own takes root, systemd and util-linux");
         }
         let manager = Self { home, systemd: systemd?, cgroup: CgroupDirectory::make()? };
         fs::create_dir_all(manager.units()).expect("a directory");

@@ -42,7 +42,7 @@ impl World {
             return 1;
         }
         let goes_on = u8::from(self.goes_on(script));
-        match script.mail.front() {
+        match script.mail.iter().find(|mail| mail.ripe_at() <= self.now) {
             Some(Mail::AskPark) if script.may_park() => 3,
             Some(_) => 1 + goes_on,
             None if script.asked && script.may_park() => 3,
@@ -52,6 +52,13 @@ impl World {
 
     fn goes_on(&self, script: &Script) -> bool {
         script.call.is_none() && script.mode == Mode::Active && script.errands.is_empty()
+    }
+
+    /// When the first of what clients hold back is theirs to take in.
+    pub(crate) fn next_ripe(&self) -> Option<u64> {
+        let procs = self.procs().filter(|(_, proc)| proc.main).map(|(_, proc)| &proc.script);
+        let held = self.roots.iter().chain(procs).flat_map(|script| &script.mail).map(Mail::ripe_at);
+        held.filter(|at| *at > self.now).min()
     }
 
     /// Whether the next thing of this client is its end.
@@ -86,10 +93,11 @@ impl World {
         if script.life != self.life {
             return self.connect(who);
         }
-        let first = script.mail.front().filter(|mail| **mail == Mail::AskPark || choice == 0).cloned();
-        if let Some(mail) = first {
+        let ripe = script.mail.iter().position(|mail| mail.ripe_at() <= self.now);
+        let first = ripe.and_then(|at| Some((at, script.mail.get(at).filter(|mail| **mail == Mail::AskPark || choice == 0)?.clone())));
+        if let Some((at, mail)) = first {
             if let Some(script) = self.script_mut(who) {
-                script.mail.pop_front();
+                script.mail.remove(at);
             }
             return if let Mail::Answer(id) = mail { self.take_answer(who, id) } else { self.read_mail(who, mail, choice) };
         }
@@ -141,6 +149,11 @@ impl World {
     }
 
     fn ask_again(&mut self, who: Who) -> Checked {
+        let Some(script) = self.script_mut(who) else { return Ok(()) };
+        let untold = std::mem::take(&mut script.untold);
+        if !untold.is_empty() {
+            self.run_errand(who, Errand::Told(untold.clone()), Speak::Told { executions: untold })?;
+        }
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         match script.again.take() {
             // What the old broker answered just before it was lost has arrived.
@@ -276,6 +289,7 @@ impl World {
     /// The next thing of the plan.
     fn go_on(&mut self, who: Who) -> Checked {
         let passive = self.is_passive(who);
+        let later = self.script(who).is_some_and(|script| self.plan.tells_later(&script.name, script.at.pc));
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         let child = |nth: usize| script.at.children.get(nth % script.at.children.len().max(1)).cloned();
         let Some(op) = script.op().cloned() else { return self.end(who) };
@@ -286,9 +300,9 @@ impl World {
                 Some(Ask::Launch { names, foreground })
             }
             Op::Wait { which: Which::Nth(nth), timeout_ms } => {
-                child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms })
+                child(nth).map(|name| Ask::Wait { names: vec![name], any: false, timeout_ms, later: false })
             }
-            Op::Wait { which, timeout_ms } => Some(Ask::Wait { names: Vec::new(), any: which == Which::Any, timeout_ms }),
+            Op::Wait { which, timeout_ms } => Some(Ask::Wait { names: Vec::new(), any: which == Which::Any, timeout_ms, later }),
             Op::Read { nth, wait } => child(nth).map(|name| Ask::Read { name, wait }),
             Op::Background { nth } => match child(nth) {
                 Some(name) => return self.wait_aside(who, name),
@@ -314,12 +328,14 @@ impl World {
                 Some(Ask::Park)
             }
             Op::Gather(Gather::Park) => Some(Ask::Park),
-            Op::Gather(Gather::Wait) => Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None }),
+            Op::Gather(Gather::Wait) => Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None, later }),
             Op::Gather(Gather::Settle) if passive && !script.gathered => {
-                Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None })
+                Some(Ask::Wait { names: Vec::new(), any: false, timeout_ms: None, later })
             }
             Op::Gather(Gather::Settle) => Some(Ask::Settle),
             Op::Lease => Some(Ask::Lease),
+            Op::Idle => Some(Ask::Idle),
+            Op::Look => Some(Ask::Look),
             Op::Open => Some(Ask::Open),
             Op::Pause(paused) => Some(Ask::Pause(paused)),
             Op::Interrupt => Some(Ask::Interrupt),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roost_core::broker::Outcome as Stepped;
 use roost_core::command::{CallId, Caller, Command, Speak};
-use roost_core::effect::{Delivery, Effect, Owed, OwedKind, Reply};
+use roost_core::effect::{Delivery, Effect, End, Owed, OwedKind, Reply};
 use roost_core::event::{Delivery as Mode, Event, Grant, Owner, Spoken, StopCause};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
@@ -14,6 +14,7 @@ use roost_core::state::worker::{Phase, Worker};
 use roost_core::{invariants, recover};
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::link::Signal;
+use roost_proto::outcome::{Failure, Outcome};
 
 use super::model::Model;
 use super::script::{Ask, Call, Who};
@@ -26,9 +27,7 @@ pub(crate) fn step(world: &World, outcome: &Stepped, before: &BTreeMap<TreeId, u
     invariants::check(state)?;
     for tree in state.open_trees() {
         slots(state, tree, outcome, before)?;
-        if !world.broker.is_draining() {
-            work_conservation(state, tree, world.broker.cap_of_all())?;
-        }
+        work_conservation(state, tree, world.broker.cap_of_all(), world.broker.is_draining())?;
     }
     let starts = |event: &Event| matches!(event, Event::SlotTaken { grant, .. } if *grant != Grant::Return);
     if world.broker.is_draining() && outcome.records.iter().any(|record| starts(&record.event)) {
@@ -54,6 +53,65 @@ pub(crate) fn step(world: &World, outcome: &Stepped, before: &BTreeMap<TreeId, u
     Ok(())
 }
 
+/// What a step's answers say of ends is news to their lead or is not, as the second book-keeping has it. Brings that up to this step.
+pub(crate) fn told_before(world: &mut World, outcome: &Stepped) -> Checked {
+    let ends = |effect: &Effect| match effect {
+        Effect::Reply { reply: Reply::Ends { ends, .. } | Reply::Receipt { ends, .. }, .. } => ends.clone(),
+        Effect::Reply { reply: Reply::Result(end), .. } => vec![End::clone(end)],
+        _ => Vec::new(),
+    };
+    let ends: Vec<End> = outcome.effects.iter().flat_map(ends).collect();
+    let before: Vec<bool> = ends.iter().map(|end| world.live.is_told(end.execution)).collect();
+    outcome.records.iter().try_for_each(|record| world.live.observe(record))?;
+    for (end, before) in ends.iter().zip(before) {
+        let after = world.live.is_told(end.execution);
+        // One that is told in this very step may be in two of its answers.
+        if (before && !end.told_before) || (!after && end.told_before) {
+            return Err(format!("{}: told before {}, and it was {before}, is {after} (I10)", end.name, end.told_before));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever looks at what it is owed sees what the second book-keeping has.
+pub(crate) fn looked(world: &World, outcome: &Stepped) -> Checked {
+    for effect in &outcome.effects {
+        let Effect::Reply { call, reply: Reply::Inbox { items, more } } = effect else { continue };
+        let Some(who) = world.calling.get(&call.0) else { continue };
+        let Some(tree) = world.script(*who).and_then(|script| script.tree) else { continue };
+        let (seen, owed): (Vec<u64>, _) = (items.iter().map(|owed| owed.seq).collect(), world.live.owed(tree, world.owner(*who)));
+        if !owed.starts_with(&seen) || seen.len() + more != owed.len() {
+            return Err(format!("{:?} is owed {owed:?}, and sees {seen:?} and {more} more (I10)", world.owner(*who)));
+        }
+    }
+    Ok(())
+}
+
+/// The outcome of a last turn is the one of contract section 9.
+pub(crate) fn turns(command: &Command, outcome: &Stepped) -> Checked {
+    let Command::Speak { speak, .. } = command else { return Ok(()) };
+    let Speak::Settle { settle } = &**speak else { return Ok(()) };
+    for record in &outcome.records {
+        let Event::Spoken(spoken) = &record.event else { continue };
+        let Spoken::Answered { worker, outcome, .. } = &**spoken else { continue };
+        let right = match outcome {
+            Outcome::Aborted { .. } => settle.aborted,
+            _ if settle.aborted => false,
+            Outcome::Failed(failure) if settle.error.is_some() => Some(failure) == settle.error.as_ref(),
+            _ if settle.error.is_some() => false,
+            Outcome::Failed(Failure::Truncated) => settle.truncated && !settle.answered,
+            Outcome::Failed(Failure::NoAnswer) => !settle.truncated && !settle.answered,
+            Outcome::WrappedUp => settle.answered && settle.wrapped_up,
+            Outcome::Completed => settle.answered && !settle.wrapped_up,
+            _ => false,
+        };
+        if !right {
+            return Err(format!("{worker} has ended a turn as {settle:?}, and comes to {outcome:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// I1: the slots of a tree grow to its cap and no further, except by a process that went on by itself.
 fn slots(state: &State, tree: &Tree, outcome: &Stepped, before: &BTreeMap<TreeId, u32>) -> Checked {
     let retaken = |event: &Event| {
@@ -68,8 +126,8 @@ fn slots(state: &State, tree: &Tree, outcome: &Stepped, before: &BTreeMap<TreeId
     Ok(())
 }
 
-/// I3: no free slot beside somebody who may have it.
-fn work_conservation(state: &State, tree: &Tree, cap_of_all: Option<u32>) -> Checked {
+/// I3: no free slot beside somebody who may have it. A daemon that is about to leave starts nobody, and lets whoever lives go on.
+fn work_conservation(state: &State, tree: &Tree, cap_of_all: Option<u32>, draining: bool) -> Checked {
     let all_live = state.workers.values().filter(|worker| worker.slot).count();
     let of_tree = || tree.workers.iter().filter_map(|id| state.workers.get(id));
     let live = of_tree().filter(|worker| worker.slot).count();
@@ -82,8 +140,8 @@ fn work_conservation(state: &State, tree: &Tree, cap_of_all: Option<u32>) -> Che
         tree.settings.group_caps.get(usize::from(group)).is_some_and(|(_, cap)| used >= *cap as usize)
     };
     let wants = |worker: &Worker| match &worker.phase {
-        Phase::Queued => !tree.paused,
-        Phase::Parked { .. } => !tree.paused && worker.active_children == 0,
+        Phase::Queued => !tree.paused && !draining,
+        Phase::Parked { .. } => !tree.paused && !draining && worker.active_children == 0,
         Phase::Blocked { over: Some(_), .. } => true,
         Phase::Blocked { over: None, .. }
         | Phase::Starting(_)
@@ -134,7 +192,29 @@ pub(crate) fn world(world: &World) -> Checked {
             return Err(format!("{incarnation} runs without a slot (I2)"));
         }
     }
-    if world.link_is_silent() { open_effects(world) } else { Ok(()) }
+    if !world.link_is_silent() {
+        return Ok(());
+    }
+    roots_are_handed(world)?;
+    open_effects(world)
+}
+
+/// Whoever holds the lease of a root was handed all that the root is owed (I10), in whichever window it is by now.
+fn roots_are_handed(world: &World) -> Checked {
+    let holders = world.roots.iter().filter(|root| root.life == world.life);
+    for (root, tree) in holders.filter_map(|root| Some((root, world.state().trees.get(&root.tree?)?))) {
+        let (owner, pushes) = (Owner::Root, tree.settings.delivery.pushes());
+        let Some(lead) = world.state().lead(tree.id, owner).filter(|_| root.lease == Some(tree.lease) && tree.closed_at.is_none()) else {
+            continue;
+        };
+        for (seq, item) in lead.outbox.items_to(u64::MAX) {
+            let waits = matches!(item, Item::Completion { held, .. } if held.is_some() || !pushes);
+            if !waits && !root.handed.contains(&seq) {
+                return Err(format!("{} holds the lease and was not handed {item:?} (I10)", root.name));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// With nothing under way, what the state says is open has reached the kernel, and nothing else has.

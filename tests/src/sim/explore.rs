@@ -123,7 +123,7 @@ fn world_of(case: &Case) -> Checked<World> {
         let below = case.plans.lines().filter(|other| other.trim_start().starts_with(&format!("{}.", name.trim()))).count();
         fixed.insert(name.trim().to_owned(), Program::plain(ops, below as u64));
     }
-    let plan = Plan { seed: 1, tidy: true, fixed };
+    let plan = Plan { seed: 1, tidy: true, wide: false, fixed };
     let settings = Settings { cap: case.cap, lend_slots: case.lend, ..table::settings() };
     let mut world = World::new(plan, vec![settings], None)?;
     world.calls_by_caller = true;
@@ -157,6 +157,7 @@ fn settle(world: &mut World) -> Checked {
             | Action::Abandon(_)
             | Action::Impostor(..)
             | Action::Window(_)
+            | Action::Ghost(..)
             | Action::Cut(_)
             | Action::Desert(_)
             | Action::ComeBack(_)

@@ -11,6 +11,9 @@ use super::Checked;
 use super::script::{Who, token_of};
 use super::world::World;
 
+/// A pid that no process of this world ever has.
+const NOBODY: u32 = u32::MAX;
+
 /// How many kinds of them there are.
 pub(crate) const KINDS: u8 = 17;
 
@@ -83,7 +86,7 @@ impl World {
             9 => speak(stale, lease, Speak::ParkReady { context: Some(context) }),
             10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: false },
             // A stranger with the right token; before its process is known it would have to wait.
-            11 if known => hello(Claim { lineage: vec![1, 7_000], ..claim }),
+            11 if known => hello(Claim { lineage: vec![1, NOBODY], ..claim }),
             // The same process over an older connection.
             13 if lease.is_some_and(|lease| lease > 0) && may_call => speak(current, older, Speak::Ack { items: vec![1, 2, 3] }),
             14 if lease.is_some_and(|lease| lease > 0) && may_call => speak(current, older, Speak::Settle { settle }),

@@ -6,10 +6,11 @@ use roost_proto::id::{ExecutionId, MessageId};
 /// What the broker tells the holder of a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Mail {
-    /// Items, and whether they are a reason for a turn.
+    /// Items, whether they are a reason for a turn, and until when they are held back.
     Items {
         wake: bool,
         items: Vec<(u64, Got)>,
+        ripe_at: u64,
     },
     /// These are not owed any more.
     Withdrawn(Vec<u64>),
@@ -34,6 +35,8 @@ pub(crate) enum Got {
 pub(crate) enum Errand {
     /// It has taken these in.
     Ack(Vec<(u64, Got)>),
+    /// It has these ends, which a wait has answered with.
+    Told(Vec<ExecutionId>),
     /// It has saved its context.
     Ready,
     /// It cannot park, or says how its work stands.
@@ -53,8 +56,16 @@ impl Got {
 }
 
 impl Mail {
-    pub(crate) fn of(delivery: &Delivery) -> Self {
-        Self::Items { wake: delivery.wake, items: delivery.items.iter().map(|owed| (owed.seq, Got::of(owed))).collect() }
+    pub(crate) fn of(delivery: &Delivery, ripe_at: u64) -> Self {
+        Self::Items { wake: delivery.wake, items: delivery.items.iter().map(|owed| (owed.seq, Got::of(owed))).collect(), ripe_at }
+    }
+
+    /// Until when it is held back.
+    pub(crate) fn ripe_at(&self) -> u64 {
+        match self {
+            Self::Items { ripe_at, .. } => *ripe_at,
+            Self::Withdrawn(_) | Self::AskPark | Self::Answer(_) | Self::LeaseLost => 0,
+        }
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Known {
     /// It is being ended.
     stopping: bool,
     pub(crate) outcome: Option<Outcome>,
+    /// What its last turn has come to.
+    answered: Option<Outcome>,
     execution: ExecutionId,
     /// Its executions before that, and how they ended.
     past: Vec<(ExecutionId, Outcome)>,
@@ -77,6 +79,16 @@ impl Model {
     /// Whether this end is told to nobody.
     pub(crate) fn is_silent(outcome: &Outcome) -> bool {
         matches!(outcome, Outcome::Stopped | Outcome::Failed(Failure::ParentFailed))
+    }
+
+    /// Whether the end of this execution was told.
+    pub(crate) fn is_told(&self, execution: ExecutionId) -> bool {
+        self.spoken.told.contains(&execution)
+    }
+
+    /// The numbers of what is owed to this one.
+    pub(crate) fn owed(&self, tree: TreeId, owner: Owner) -> Vec<u64> {
+        self.spoken.boxes.get(&(tree, owner)).map(|of| of.items.keys().copied().collect()).unwrap_or_default()
     }
 
     /// The children that this owner launched itself, that are still its own, and whose end must have been told.
@@ -138,6 +150,7 @@ impl Model {
                         deferred: false,
                         stopping: false,
                         outcome: None,
+                        answered: None,
                         execution: task.execution,
                         past: Vec::new(),
                         wakes: None,
@@ -260,6 +273,9 @@ impl Model {
         let known = self.worker(worker)?;
         if known.outcome.is_some() {
             return Err(format!("{worker} ends twice (I6)"));
+        }
+        if let Some(answered) = known.answered.as_ref().filter(|answered| *answered != outcome) {
+            return Err(format!("{worker} came to {answered:?} by its last turn, and ends as {outcome:?}"));
         }
         known.outcome = Some(outcome.clone());
         let (owner, tree, execution) = (known.owner, known.tree, known.execution);

@@ -48,6 +48,10 @@ pub(crate) enum Op {
     Open,
     /// A root takes its lease.
     Lease,
+    /// A root says that it is idle.
+    Idle,
+    /// Look at what is owed.
+    Look,
     Cap(u32),
     Pause(bool),
     Interrupt,
@@ -109,6 +113,22 @@ pub(crate) struct Program {
     pub(crate) can_park: bool,
     /// It takes items in while a turn is on.
     pub(crate) steers: bool,
+    /// What its last turn comes to.
+    pub(crate) turn: Turn,
+}
+
+/// How a turn ends, beside what was wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Turn {
+    Whole,
+    Aborted,
+    /// Cut at a length limit, after it has said something or before.
+    Truncated {
+        answered: bool,
+    },
+    /// It has said nothing.
+    Silent,
+    WrappedUp,
 }
 
 /// How wild a run is.
@@ -117,6 +137,8 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// Only what ends the same way in every order.
     pub(crate) tidy: bool,
+    /// Also what the seeds of old did not do: their runs stay as they were.
+    pub(crate) wide: bool,
     /// Programs that were written down, by name.
     pub(crate) fixed: std::collections::BTreeMap<String, Program>,
 }
@@ -130,6 +152,7 @@ impl Program {
             speaks,
             can_park: true,
             steers: true,
+            turn: Turn::Whole,
             ending: Ending::Code(0),
             fate: Fate::Starts,
             corrupts: false,
@@ -194,6 +217,16 @@ impl Plan {
             940..960 => Fate::Transient(9),
             _ => Fate::Missing,
         };
+        if self.wide {
+            program.turn = match Rng::of(self.seed, &format!("{name} turn")).below(12) {
+                0 => Turn::Aborted,
+                1 => Turn::Truncated { answered: true },
+                2 => Turn::Truncated { answered: false },
+                3 => Turn::Silent,
+                4 => Turn::WrappedUp,
+                _ => Turn::Whole,
+            };
+        }
         program.ending = match rng.below(100) {
             0..80 => Ending::Code(0),
             80..92 => Ending::Code(3),
@@ -305,6 +338,18 @@ impl Plan {
         ops.push(Op::Close { now: !self.tidy && rng.chance(300) });
         // A root cannot park, and what only workers are refused is its right.
         ops.retain(|op| !matches!(op, Op::Park | Op::CapAsWorker | Op::Background { .. } | Op::Tell));
+        if self.wide {
+            let mut rng = Rng::of(self.seed, &format!("{name} looks"));
+            for _ in 0..rng.below(4) {
+                let at = 1 + rng.index(ops.len() - 1);
+                ops.insert(at, if rng.chance(600) { Op::Idle } else { Op::Look });
+            }
+        }
         ops
+    }
+
+    /// Whether this wait for whatever was not told is told by a word of its own.
+    pub(crate) fn tells_later(&self, name: &str, pc: usize) -> bool {
+        self.wide && Rng::of(self.seed, &format!("{name} tells {pc}")).chance(500)
     }
 }

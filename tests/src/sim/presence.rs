@@ -1,8 +1,8 @@
 //! Roots that leave and come back, trees that live by them, and a daemon that is told to leave.
 
-use roost_core::command::{CallId, Claim, Command};
+use roost_core::command::{CallId, Caller, Claim, Command, Speak};
 use roost_core::effect::{Effect, Reply};
-use roost_core::event::{Event, Record};
+use roost_core::event::{Event, Owner, Record};
 use roost_proto::id::TreeId;
 use roost_proto::limits::REATTACH_MS;
 
@@ -19,6 +19,15 @@ pub(crate) struct Presence {
     pub(crate) deserted: bool,
     /// Since when the broker knows of no connection of it.
     pub(crate) absent: Option<u64>,
+}
+
+/// A window of a root that lost its lease to another one, and is still open.
+#[derive(Debug, Clone)]
+pub(crate) struct Ghost {
+    tree: TreeId,
+    lease: u64,
+    /// What it has asked.
+    calls: Vec<u64>,
 }
 
 impl World {
@@ -39,23 +48,75 @@ impl World {
         self.presence(index, false)
     }
 
-    /// Another window of the root's takes its lease, and takes nothing in.
+    /// Another window of the root's takes its lease. It takes nothing in and is gone, or the root goes on in it from here on, and what
+    /// is gone later is the one before.
     pub(crate) fn window(&mut self, index: usize) -> Checked {
+        let who = Who::Root(index);
         if self.roots[index].lease.is_none() || self.roots[index].op().is_none() {
             return Ok(());
         }
+        let Some(claim) = self.claim(who) else { return Ok(()) };
+        if self.plan.wide && self.steps.is_multiple_of(2) {
+            let (tree, life) = (claim.tree, self.life);
+            let Some(lease) = self.roots[index].lease.filter(|lease| *lease > 0 && self.roots[index].life == life) else { return Ok(()) };
+            self.note("roots move to another window");
+            let calls = self.detach(who);
+            // Nothing of what the old one is still told reaches the new one.
+            self.roots[index].lease = Some(0);
+            if let Some(call) = self.roots[index].again.as_mut() {
+                call.id = 0;
+            }
+            self.ghosts.push(Ghost { tree, lease, calls });
+            return Ok(());
+        }
         self.note("second windows");
-        let Some(claim) = self.claim(Who::Root(index)) else { return Ok(()) };
         self.calls += 1;
         self.step(Command::Hello { call: CallId(self.calls), claim: Some(Claim { lineage: vec![9_999], ..claim }) })
+    }
+
+    /// A window that has lost its lease acknowledges something, or is closed.
+    pub(crate) fn ghost(&mut self, number: usize, leaves: bool) -> Checked {
+        let Some(ghost) = self.ghosts.get(number).cloned() else { return Ok(()) };
+        let Ghost { tree, lease, calls } = ghost;
+        if leaves {
+            self.ghosts.remove(number);
+            self.lost.extend(calls.into_iter().map(CallId));
+            return self.step(Command::LeaseGone { tree, owner: Owner::Root, lease });
+        }
+        // Until somebody else has it, it holds its lease.
+        if self.state().trees.get(&tree).is_none_or(|tree| tree.lease == lease) {
+            return Ok(());
+        }
+        self.step(Command::Tick)?;
+        self.calls += 1;
+        let (call, speak) = (CallId(self.calls), Box::new(Speak::Ack { items: (1..50).collect() }));
+        let command = Command::Speak { call, caller: Caller::Root(tree), lease: Some(lease), speak };
+        let outcome = self.broker.step(self.moment(), command).map_err(|error| format!("the broker stops: {error}"))?;
+        let refused = |effect: &Effect| matches!(effect, Effect::Refuse { call: of, .. } if *of == call);
+        if outcome.records.is_empty() && outcome.effects.len() == 1 && outcome.effects.iter().all(refused) {
+            return Ok(());
+        }
+        Err(format!("an old window acknowledges with lease {lease}: {:?} {:?} (I12)", outcome.records, outcome.effects))
     }
 
     /// The connection of a client is lost; it connects again and asks again.
     pub(crate) fn cut(&mut self, who: Who) -> Checked {
         let life = self.life;
         let owner = self.owner(who);
-        let Some(script) = self.script_mut(who).filter(|script| script.life == life && script.caller.is_some()) else { return Ok(()) };
+        let Some(script) = self.script(who).filter(|script| script.life == life && script.caller.is_some()) else { return Ok(()) };
         let (tree, lease) = (script.tree, script.lease);
+        self.note("connections are lost");
+        let calls = self.detach(who);
+        self.lost.extend(calls.into_iter().map(CallId));
+        match (tree, lease) {
+            (Some(tree), Some(lease)) => self.step(Command::LeaseGone { tree, owner, lease }),
+            _ => Ok(()),
+        }
+    }
+
+    /// A client has its connection no more, and will make a new one. Says which calls were under way on it.
+    fn detach(&mut self, who: Who) -> Vec<u64> {
+        let Some(script) = self.script_mut(who) else { return Vec::new() };
         script.life = u64::MAX;
         script.cuts += 1;
         let call = script.call.take();
@@ -67,16 +128,11 @@ impl World {
             }
         }
         script.lost_connection();
-        self.note("connections are lost");
-        for id in lost {
-            self.answers.remove(&id);
-            self.calling.remove(&id);
-            self.lost.push(CallId(id));
+        for id in &lost {
+            self.answers.remove(id);
+            self.calling.remove(id);
         }
-        match (tree, lease) {
-            (Some(tree), Some(lease)) => self.step(Command::LeaseGone { tree, owner, lease }),
-            _ => Ok(()),
-        }
+        lost
     }
 
     /// A root comes back: its key finds its tree as long as it is open.

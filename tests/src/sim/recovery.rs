@@ -66,7 +66,7 @@ pub fn cut_everywhere(seed: u64, steps_max: usize) -> Checked<Cuts> {
 /// Plays a seed, commit by commit; at the cut the broker dies, when so many steps of what it was to write are on disk. Says how many
 /// steps each commit had.
 fn play(seed: u64, steps_max: usize, cut: Option<(usize, usize)>) -> Checked<Played> {
-    let mut world = world_of(seed, true)?;
+    let mut world = world_of(seed, true, false)?;
     let mut rng = Rng::of(seed, "order");
     let mut commits = Vec::new();
     for _ in 0..ACTIONS {

@@ -61,9 +61,9 @@ pub(crate) fn settings_of(rng: &mut Rng) -> Settings {
 }
 
 /// The world of a seed.
-pub(crate) fn world_of(seed: u64, tidy: bool) -> Checked<World> {
+pub(crate) fn world_of(seed: u64, tidy: bool, wide: bool) -> Checked<World> {
     let mut rng = Rng::of(seed, "world");
-    let plan = Plan { seed, tidy, fixed: BTreeMap::new() };
+    let plan = Plan { seed, tidy, wide, fixed: BTreeMap::new() };
     let trees = if rng.chance(250) { 2 } else { 1 };
     let mut settings: Vec<Settings> = (0..trees).map(|_| settings_of(&mut rng)).collect();
     // Watchdogs bite by time, which passes otherwise after a cut.
@@ -78,9 +78,9 @@ pub(crate) fn world_of(seed: u64, tidy: bool) -> Checked<World> {
     Ok(world)
 }
 
-/// Runs a seed. An error says what did not hold.
-pub fn run(seed: u64, trace: bool) -> Checked<Report> {
-    let mut world = world_of(seed, false)?;
+/// Runs a seed, as it was of old or with all that there is to do. An error says what did not hold.
+pub fn run(seed: u64, wide: bool, trace: bool) -> Checked<Report> {
+    let mut world = world_of(seed, false, wide)?;
     world.trace = trace;
     let mut rng = Rng::of(seed, "order");
     let eager = 300 + rng.below(650);
@@ -129,7 +129,8 @@ pub(crate) fn choose(world: &World, rng: &mut Rng, eager: u64) -> Option<Action>
     let deadline = world.broker.next_deadline();
     if actions.is_empty() {
         let paused = world.state().open_trees().find(|tree| tree.paused).map(|tree| Action::Resume(tree.id));
-        return paused.or(deadline.map(|_| Action::Deadline));
+        let ripe = world.next_ripe().filter(|ripe| deadline.is_none_or(|at| *ripe <= at.0)).map(|ripe| Action::Pass(ripe - world.now));
+        return paused.or(ripe).or(deadline.map(|_| Action::Deadline));
     }
     if rng.chance(40) {
         return Some(match deadline {
@@ -161,6 +162,7 @@ fn fault(world: &World, rng: &mut Rng, per_mille: u64) -> Option<Action> {
             may.then_some(Action::Desert(index))
         }
         14 => Some(Action::Drain(rng.below(3_000))),
+        7 | 8 if world.plan.wide => Some(Action::Window(rng.index(world.roots.len()))),
         17 => Some(Action::Window(rng.index(world.roots.len()))),
         18 | 19 => {
             let procs = world.procs().filter(|(_, proc)| proc.main).map(|(of, _)| Who::Proc(of));

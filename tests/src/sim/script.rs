@@ -11,7 +11,7 @@ use roost_proto::usage::{Usage, UsageReport};
 
 use super::Checked;
 use super::mail::{Errand, Got, Mail};
-use super::plan::{Ending, Op, Plan};
+use super::plan::{Ending, Op, Plan, Turn};
 
 /// Who acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +65,8 @@ pub(crate) enum Ask {
         names: Vec<String>,
         any: bool,
         timeout_ms: Option<u64>,
+        /// Its ends count as told when this client has said so.
+        later: bool,
     },
     Read {
         name: String,
@@ -88,6 +90,8 @@ pub(crate) enum Ask {
     Park,
     /// Take the lease of a root.
     Lease,
+    Idle,
+    Look,
     /// The end of a turn.
     Settle,
     Pause(bool),
@@ -143,6 +147,10 @@ pub(crate) struct Script {
     pub(crate) confirmed: BTreeSet<u64>,
     /// Items that it has taken in, and whose acknowledgement was lost with its answer.
     pub(crate) unsure: Vec<(u64, Got)>,
+    /// Items that it was handed over this connection.
+    pub(crate) handed: BTreeSet<u64>,
+    /// Ends that it was told and has said so, without an answer to that.
+    pub(crate) untold: Vec<ExecutionId>,
 }
 
 impl Script {
@@ -168,6 +176,8 @@ impl Script {
             errands: Vec::new(),
             confirmed: BTreeSet::new(),
             unsure: Vec::new(),
+            handed: BTreeSet::new(),
+            untold: Vec::new(),
         }
     }
 
@@ -194,9 +204,12 @@ impl Script {
     pub(crate) fn lost_connection(&mut self) {
         (self.asked, self.in_tool) = (false, false);
         self.mail.clear();
+        self.handed.clear();
         for (_, errand) in self.errands.drain(..) {
-            if let Errand::Ack(items) = errand {
-                self.unsure.extend(items);
+            match errand {
+                Errand::Ack(items) => self.unsure.extend(items),
+                Errand::Told(executions) => self.untold.extend(executions),
+                Errand::Ready | Errand::Remark => {}
             }
         }
     }
@@ -210,13 +223,14 @@ impl Script {
         self.at.known.insert(execution)
     }
 
-    /// The answer of a call tells it of an end; one that asked for what it was not told must not tell it again.
-    pub(crate) fn told(&mut self, end: &End, only_news: bool) -> Checked {
+    /// The answer of a call tells it of an end. What it has heard before, by whatever way, is not news; that what is told as no news
+    /// was told is looked at in [`super::check::told_before`].
+    pub(crate) fn told(&mut self, end: &End, later: bool) -> Checked {
         let known = self.at.by_call.contains(&end.execution) || self.at.by_item.contains(&end.execution);
-        if known && only_news && !end.told_before {
+        if known && !end.told_before {
             return Err(format!("{} is told of {} twice (I10, I17)", self.name, end.name));
         }
-        if !end.told_before {
+        if !end.told_before && !later {
             self.at.by_call.insert(end.execution);
         }
         self.learn(end.execution);
@@ -285,7 +299,9 @@ impl Asking<'_> {
             Ask::Launch { names, foreground } => {
                 Command::Launch { call, caller, launch: Box::new(self.launch(request_id, &names, foreground)) }
             }
-            Ask::Wait { names, any, timeout_ms } => Command::Wait { call, caller, request_id, names, any, tell_later: false, timeout_ms },
+            Ask::Wait { names, any, timeout_ms, later } => {
+                Command::Wait { call, caller, request_id, names, any, tell_later: later, timeout_ms }
+            }
             Ask::Read { name, wait } => {
                 let (of, request_id) = (Target::Name(name), Some(request_id));
                 Command::Result { call, caller, tree: None, of, wait, request_id, timeout_ms: None }
@@ -300,6 +316,8 @@ impl Asking<'_> {
                 self.speak(call, Speak::Report { activity, usage: Some(usage(sequence, used)), says: false })
             }
             Ask::Lease => Command::Hello { call, claim: self.claim.clone() },
+            Ask::Idle => self.speak(call, Speak::Report { activity: Some(Activity::Idle), usage: None, says: false }),
+            Ask::Look => self.speak(call, Speak::Inbox),
             Ask::Settle => self.speak(call, Speak::Settle { settle: self.settle(request_id) }),
             Ask::Stop { names, .. } => Command::Stop { call, caller, names, no_wait: false },
             Ask::Cap(cap) => Command::Cap { call, caller, cap: Some(cap) },
@@ -320,12 +338,12 @@ impl Asking<'_> {
         let failed = program.ending != Ending::Code(0);
         Settle {
             request_id,
-            answered: true,
+            answered: !matches!(program.turn, Turn::Silent | Turn::Truncated { answered: false }),
             context: Some(context_of(&self.script.name, &self.script.at).1),
-            aborted: false,
+            aborted: program.turn == Turn::Aborted,
             error: failed.then(|| Failure::Provider { message: "planned".into() }),
-            wrapped_up: false,
-            truncated: false,
+            wrapped_up: program.turn == Turn::WrappedUp,
+            truncated: matches!(program.turn, Turn::Truncated { .. }),
             usage: Some(usage(self.script.used.0 + 1, self.script.used.1)),
         }
     }

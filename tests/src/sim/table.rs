@@ -46,7 +46,7 @@ pub fn play(text: &str) -> Checked {
     for (_, line) in lines().filter(|(_, line)| line.starts_with("tree ")) {
         line.split_whitespace().skip(1).try_for_each(|word| set(&mut settings, word))?;
     }
-    let plan = Plan { seed: 1, tidy: true, fixed: BTreeMap::from([("*".into(), Program::plain(Vec::new(), 0))]) };
+    let plan = Plan { seed: 1, tidy: true, wide: false, fixed: BTreeMap::from([("*".into(), Program::plain(Vec::new(), 0))]) };
     let world = World::new(plan, vec![settings.clone()], None)?;
     let mut table = Table { world, tree: TreeId(100), calls: 0, newest: BTreeMap::new(), requests: 0 };
     let open = Open { tree: table.tree, token: token_of(100), request_id: "open".into(), key: None, ephemeral: false, settings };
@@ -237,7 +237,7 @@ pub fn whole(plans: &[(&str, &str)], cap: u32, budget: u64, seed: u64) -> Checke
         let ops: Vec<Op> = ops.split(',').map(op).collect::<Checked<_>>()?;
         fixed.insert(name.to_owned(), Program::plain(ops, allowance.parse().unwrap_or(0)));
     }
-    let mut world = World::new(Plan { seed, tidy: true, fixed }, vec![Settings { cap, budget, ..settings() }], None)?;
+    let mut world = World::new(Plan { seed, tidy: true, wide: false, fixed }, vec![Settings { cap, budget, ..settings() }], None)?;
     let mut rng = Rng::of(seed, "order");
     finish(&mut world, &mut rng)?;
     Ok((world.state().workers.len(), world.steps))
@@ -246,7 +246,7 @@ pub fn whole(plans: &[(&str, &str)], cap: u32, budget: u64, seed: u64) -> Checke
 /// A tree that floods and one that launches a single worker, under a cap over both. Says how many slots were given back until that
 /// worker had its own.
 pub fn flood(cap_of_all: u32) -> Checked<u32> {
-    let plan = Plan { seed: 1, tidy: true, fixed: BTreeMap::from([("*".into(), Program::plain(Vec::new(), 0))]) };
+    let plan = Plan { seed: 1, tidy: true, wide: false, fixed: BTreeMap::from([("*".into(), Program::plain(Vec::new(), 0))]) };
     let world = World::new(plan, vec![settings(), settings()], Some(cap_of_all))?;
     let mut table = Table { world, tree: TreeId(100), calls: 0, newest: BTreeMap::new(), requests: 0 };
     for tree in [100, 200] {

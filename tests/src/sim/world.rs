@@ -19,7 +19,7 @@ use super::journal::Journal;
 use super::kernel::{Proc, Supervisor};
 use super::model::Model;
 use super::plan::Plan;
-use super::presence::Presence;
+use super::presence::{Ghost, Presence};
 use super::script::{Progress, Script, Who};
 use super::{Checked, check};
 
@@ -56,6 +56,8 @@ pub(crate) enum Action {
     Impostor(Incarnation, u8),
     /// Another connection takes the lease of a root.
     Window(usize),
+    /// An old window acknowledges something, or is closed.
+    Ghost(usize, bool),
     /// The connection of a client is lost.
     Cut(Who),
     /// A root leaves.
@@ -91,6 +93,8 @@ pub(crate) struct World {
     /// Counts the lives of the broker.
     pub(crate) life: u64,
     pub(crate) model: Model,
+    /// The same book-keeping, up to what is not durable yet.
+    pub(crate) live: Model,
     pub(crate) plan: Plan,
     pub(crate) calls: u64,
     /// Number calls per caller, so that the order of callers leaves no trace in the state.
@@ -98,6 +102,8 @@ pub(crate) struct World {
     pub(crate) calling: BTreeMap<u64, Who>,
     /// Where the roots are.
     pub(crate) presences: Vec<Presence>,
+    /// Old windows of the roots.
+    pub(crate) ghosts: Vec<Ghost>,
     /// When each worker that speaks showed a sign of life last.
     pub(crate) pulses: BTreeMap<WorkerId, u64>,
     /// The broker has said that the daemon may leave.
@@ -134,6 +140,8 @@ impl World {
             lost: Vec::new(),
             life: 0,
             model: Model::default(),
+            live: Model::default(),
+            ghosts: Vec::new(),
             plan,
             calls: 0,
             calls_by_caller: false,
@@ -212,6 +220,7 @@ impl World {
             Action::Emptied(incarnation) => self.supervisor.emptied(incarnation),
             Action::Abandon(who) => self.abandon(who),
             Action::Window(index) => self.window(index)?,
+            Action::Ghost(number, leaves) => self.ghost(number, leaves)?,
             Action::Cut(who) => self.cut(who)?,
             Action::Desert(index) => self.desert(index)?,
             Action::ComeBack(index) => self.come_back(index)?,
@@ -245,6 +254,9 @@ impl World {
         let same_moment = self.last_step == Some(self.now);
         self.last_step = Some(self.now);
         check::step(self, &outcome, &before, same_moment)?;
+        check::told_before(self, &outcome)?;
+        check::looked(self, &outcome)?;
+        check::turns(&asked, &outcome)?;
         check::spoken(self, &asked, &outcome)?;
         if !is_close {
             outcome.records.iter().try_for_each(|record| self.closes_rightly(record))?;

@@ -1,8 +1,7 @@
 //! Completions reach a lead that is busy, cut off, replaced or slow exactly once.
 
-use std::time::Duration;
-
-use roost_tests::real::{Agent, Agents, Home, Lead, Tree, kind_of};
+use roost_tests::real::{Agent, Agents, Fifo, Home, Lead, Tree, kind_of, outcome_of};
+use roost_tests::sim::rng::Rng;
 use serde_json::{Value, json};
 
 fn kid() -> Value {
@@ -96,42 +95,138 @@ fn what_was_read_before_it_was_taken_in_is_gone() {
     told_once(&tree, p);
 }
 
-// B16: thirty workers, a broker that dies while each of them runs, and now and then the supervisor with it.
+/// When the daemon dies in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blow {
+    /// When the launch was answered.
+    Launched,
+    /// When the worker runs.
+    Up,
+    /// While the worker ends.
+    Ending,
+    /// When it has ended.
+    Ended,
+    /// When its end was pushed, and not taken in.
+    Pushed,
+    /// When it is being taken in: the answer to that is never read.
+    Acking,
+    /// When it was taken in.
+    Acked,
+}
+
+const BLOWS: [Blow; 7] = [Blow::Launched, Blow::Up, Blow::Ending, Blow::Ended, Blow::Pushed, Blow::Acking, Blow::Acked];
+
+/// A lead whose daemon dies again and again, and what it was told.
+struct Deaths<'a> {
+    home: &'a Home,
+    tree: Tree<'a>,
+    lead: Lead,
+    events: Fifo,
+    /// Executions in the order in which their ends were taken in.
+    told: Vec<Value>,
+}
+
+impl Deaths<'_> {
+    fn strike(&mut self, whole: bool) {
+        self.told.extend(self.lead.told().to_vec());
+        if whole {
+            self.home.kill_daemon();
+            self.home.roost(["daemon", "start"]).run().ok();
+        } else {
+            self.home.kill_broker();
+        }
+        self.lead = Lead::new(self.home, &self.tree);
+    }
+
+    /// One worker, and a death at this moment of its life. Its end is taken in before the next one, unless it is left for later.
+    fn round(&mut self, name: &str, blow: Blow, whole: bool, later: bool) {
+        let mut gate = self.home.fifo(&format!("gate-{name}"));
+        self.tree.spawn(name, &format!(r#"echo up >"$F/events"; read x <"$F/gate-{name}"; echo R-{name}"#));
+        if blow == Blow::Launched {
+            self.strike(whole);
+        }
+        assert_eq!(self.events.line(), "up");
+        if blow == Blow::Up {
+            self.strike(whole);
+        }
+        gate.release(1);
+        if blow == Blow::Ending {
+            self.strike(whole);
+        }
+        self.tree.until_state(name, "ended");
+        if blow == Blow::Ended {
+            self.strike(whole);
+        }
+        if later && [Blow::Launched, Blow::Up, Blow::Ending, Blow::Ended].contains(&blow) {
+            return;
+        }
+        match blow {
+            Blow::Pushed => {
+                self.lead.delivery();
+                self.strike(whole);
+            }
+            Blow::Acking => self.acking(name, whole),
+            _ => {}
+        }
+        if blow != Blow::Acking {
+            let end = self.lead.end_of(name);
+            // What a supervisor leaves behind is lost; whether its process was there, or there still, is open in two moments.
+            let expected: &[&str] = match (blow, whole) {
+                (Blow::Up, true) => &["lost"],
+                (Blow::Launched | Blow::Ending, true) => &["completed", "lost"],
+                _ => &["completed"],
+            };
+            assert!(expected.contains(&outcome_of(&end)), "{name} {blow:?} {whole}: {end}");
+            assert_eq!(end["answer"], format!("R-{name}\n"), "{blow:?} {whole}");
+        }
+        if blow == Blow::Acked {
+            self.strike(whole);
+        }
+    }
+
+    /// Whoever has not heard that something was taken in says it again, and has taken it in once.
+    fn acking(&mut self, name: &str, whole: bool) {
+        let items = loop {
+            let delivery = self.lead.delivery();
+            let items = delivery["items"].as_array().unwrap().clone();
+            if items.iter().any(|item| item["name"] == name) {
+                break items;
+            }
+            self.lead.ack(&delivery);
+        };
+        let seqs: Vec<Value> = items.iter().map(|item| item["seq"].clone()).collect();
+        self.lead.send_ack(&seqs);
+        self.strike(whole);
+        let acked = self.lead.call("ack", json!({"items": seqs})).unwrap();
+        assert_eq!(acked, json!({"accepted": seqs, "gone": []}));
+        self.told.extend(items.iter().map(|item| item["execution"].clone()));
+        // Pushed once more with the lease, when the first try had not arrived; never again after the second.
+        self.lead = Lead::new(self.home, &self.tree);
+    }
+}
+
+// B16: thirty-five workers, a daemon that dies once in the life of each, at every moment of it and of its end on the way to the lead;
+// with every fourth death the supervisor goes as well.
 #[test]
 fn no_completion_is_lost_or_told_twice_while_daemons_die() {
     let home = Home::new();
     let tree = Tree::open(&home, &["--budget", "100"]);
-    let mut lead = Lead::new(&home, &tree);
-    let mut seed = 7_u64;
-    let mut told = Vec::new();
-    for round in 0..30 {
-        tree.spawn(&format!("w{round}"), &format!("sleep 0.1; echo R-{round}"));
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        // The case's own random moment.
-        std::thread::sleep(Duration::from_millis((seed >> 33) % 150));
+    let (lead, events) = (Lead::new(&home, &tree), home.fifo("events"));
+    let mut deaths = Deaths { home: &home, tree, lead, events, told: Vec::new() };
+    let mut rng = Rng::of(7, "what is left for later");
+    for number in 0..35 {
         // A broker that dies again and again is started later and later; with another supervisor that begins anew.
-        if round % 4 == 3 {
-            home.kill_daemon();
-            home.roost(["daemon", "start"]).run().ok();
-        } else {
-            home.kill_broker();
-        }
-        told.extend(lead.told().to_vec());
-        lead = Lead::new(&home, &tree);
+        deaths.round(&format!("w{number}"), BLOWS[number % BLOWS.len()], number % 4 == 3, rng.below(3) == 0);
     }
-    while told.len() + lead.told().len() < 30 {
-        let delivery = lead.take();
-        for item in delivery["items"].as_array().unwrap() {
-            let expected = format!("R-{}\n", item["name"].as_str().unwrap().trim_start_matches('w'));
-            let is_lost = item["outcome"]["kind"] == "lost";
-            assert!(is_lost || item["answer"] == json!(expected), "{item}");
-        }
+    let Deaths { tree, mut lead, mut told, .. } = deaths;
+    while told.len() + lead.told().len() < 35 {
+        lead.take();
     }
     told.extend(lead.told().to_vec());
     let distinct: std::collections::BTreeSet<String> = told.iter().map(Value::to_string).collect();
-    assert_eq!((told.len(), distinct.len()), (30, 30));
+    assert_eq!((told.len(), distinct.len()), (35, 35), "{told:?}");
     let mut lead = Lead::new(&home, &tree);
-    assert_eq!(lead.heard(), Vec::<Value>::new());
+    assert_eq!((lead.heard(), lead.owed()), (Vec::new(), Vec::new()));
     assert_eq!(tree.status()["trees"][0]["live"], 0);
 }
 

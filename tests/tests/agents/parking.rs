@@ -1,6 +1,6 @@
 //! Parking of workers that speak: in a call, between two turns, when they refuse, and at cap 1 to any depth.
 
-use roost_tests::real::{Agents, Home, Tree, scripted, with_children};
+use roost_tests::real::{Agent, Agents, Home, Tree, scripted, with_children};
 use serde_json::{Value, json};
 
 /// A chain of workers, each of which waits in a call for the next one; the last one answers `L`.
@@ -41,6 +41,19 @@ fn a_broker_that_dies_again_and_again_does_not_disturb_the_chain() {
     assert_eq!(tree.answer("d3"), "L");
 }
 
+/// P parks, its kid runs in its place, and P goes on to its end.
+fn parks_and_goes_on(tree: &Tree<'_>, agents: &mut Agents<'_>, p: Agent) {
+    p.park();
+    let mut kid = agents.begins("kid");
+    kid.begin();
+    kid.finish("K");
+    let mut p = agents.begins("P");
+    p.does(&json!("hello"));
+    assert_eq!(p.texts(), ["K"]);
+    p.finish("done");
+    assert_eq!(tree.answer("P"), "done");
+}
+
 #[test]
 fn one_that_refuses_or_does_not_answer_keeps_its_slot_and_is_asked_again() {
     let home = Home::new();
@@ -55,15 +68,7 @@ fn one_that_refuses_or_does_not_answer_keeps_its_slot_and_is_asked_again() {
     p.await_note("park");
     p.await_note("park");
     assert_eq!(tree.worker("kid")["state"], "queued");
-    p.park();
-    let mut kid = agents.begins("kid");
-    kid.begin();
-    kid.finish("K");
-    let mut p = agents.begins("P");
-    p.does(&json!("hello"));
-    assert_eq!(p.texts(), ["K"]);
-    p.finish("done");
-    assert_eq!(tree.answer("P"), "done");
+    parks_and_goes_on(&tree, &mut agents, p);
 }
 
 #[test]
@@ -78,15 +83,7 @@ fn words_that_come_first_call_off_a_park() {
     assert_eq!(p.call("park_ready", json!({"context": {"bytes": "0"}})).unwrap()["parked"], false);
     assert_eq!(p.texts(), ["not yet"]);
     assert_eq!(p.settle("now"), "wait");
-    p.park();
-    let mut kid = agents.begins("kid");
-    kid.begin();
-    kid.finish("K");
-    let mut p = agents.begins("P");
-    p.does(&json!("hello"));
-    assert_eq!(p.texts(), ["K"]);
-    p.finish("done");
-    assert_eq!(tree.answer("P"), "done");
+    parks_and_goes_on(&tree, &mut agents, p);
 }
 
 #[test]

@@ -5,9 +5,9 @@ use serde_json::json;
 
 #[test]
 fn one_that_never_says_hello_is_tried_again_and_then_failed() {
-    let home = Home::new();
+    let home = Home::in_memory();
     let mut events = home.fifo("events");
-    let tree = Tree::open(&home, &["--set", "startup=300ms", "--set", "start_retries=2", "--set", "start_retry=10ms"]);
+    let tree = Tree::open(&home, &["--set", "startup=1s", "--set", "start_retries=2", "--set", "start_retry=10ms"]);
     tree.launch(json!([scripted(&home, "w", &json!([{"say": "up"}, "hang"]))]));
     assert_eq!(events.lines(3), ["w up", "w up", "w up"]);
     let result = tree.result("w");
@@ -17,8 +17,8 @@ fn one_that_never_says_hello_is_tried_again_and_then_failed() {
 
 #[test]
 fn a_second_try_that_says_hello_does_the_task() {
-    let home = Home::new();
-    let (tree, mut agents) = (Tree::open(&home, &["--set", "startup=700ms", "--set", "start_retry=10ms"]), Agents::new(&home));
+    let home = Home::in_memory();
+    let (tree, mut agents) = (Tree::open(&home, &["--set", "startup=1s", "--set", "start_retry=10ms"]), Agents::new(&home));
     let silent = agents.launch(&tree, "w", 0);
     let mut second = agents.begins("w");
     assert_eq!((&silent.env["ROOST_EPOCH"], &second.env["ROOST_EPOCH"]), (&json!("1"), &json!("2")));
@@ -30,8 +30,8 @@ fn a_second_try_that_says_hello_does_the_task() {
 
 #[test]
 fn a_turn_that_says_nothing_is_ended_and_keeps_its_text() {
-    let home = Home::new();
-    let (tree, mut agents) = (Tree::open(&home, &["--set", "idle=300ms"]), Agents::new(&home));
+    let home = Home::in_memory();
+    let (tree, mut agents) = (Tree::open(&home, &["--set", "idle=1s"]), Agents::new(&home));
     let mut w = agents.start(&tree, "w", 0);
     w.call("report", json!({"activity": "tool"})).unwrap();
     // Out of the tool again: from here it counts.
@@ -43,9 +43,9 @@ fn a_turn_that_says_nothing_is_ended_and_keeps_its_text() {
 
 #[test]
 fn waiting_is_not_idle() {
-    let home = Home::new();
+    let home = Home::in_memory();
     let mut gate = home.fifo("gate");
-    let (tree, mut agents) = (Tree::open(&home, &["--set", "idle=300ms"]), Agents::new(&home));
+    let (tree, mut agents) = (Tree::open(&home, &["--set", "idle=1s"]), Agents::new(&home));
     let kid = |name: &str| json!([{"name": name, "argv": ["sh", "-c", "read x <$F/gate; echo K"]}]);
     let mut tool = agents.start(&tree, "tool", 0);
     tool.call("report", json!({"activity": "tool"})).unwrap();

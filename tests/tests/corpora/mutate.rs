@@ -1,23 +1,17 @@
 //! Deterministic damage: the same seed does the same to the same bytes.
 
-/// A source of numbers (SplitMix64) and what it does to bytes.
-pub struct Mutator(u64);
+use roost_tests::sim::rng::Rng;
+
+/// A source of numbers and what it does to bytes.
+pub struct Mutator(Rng);
 
 impl Mutator {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x726f_6f73_7400_0000)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
+        Self(Rng::of(seed, "mutations"))
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % (bound.max(1) as u64)).unwrap()
+        usize::try_from(self.0.below(bound.max(1) as u64)).unwrap()
     }
 
     /// A place and a bit.

@@ -58,6 +58,17 @@ fn calls() -> Vec<(String, Vec<u8>)> {
         ("daemon.stop", r#"{"now":true,"timeout_ms":5}"#.to_owned()),
         ("daemon.restart", "{}".to_owned()),
         ("fly\u{7}", "null".to_owned()),
+        ("told", r#"{"executions":["x1","x18446744073709551615"]}"#.to_owned()),
+        ("message", r#"{"request_id":"r","name":"\u001b[2J","text":"t\u2028\u0000","max_subagents_allowed":9007199254740992}"#.to_owned()),
+        ("tell_lead", r#"{"request_id":"r","text":"half\r\n"}"#.to_owned()),
+        ("inbox", r#"{"after":7,"tree":"t1"}"#.to_owned()),
+        ("ack", r#"{"items":[1,1,0,18446744073709551615]}"#.to_owned()),
+        ("report", r#"{"activity":"tool","text":"so far","usage":{"sequence":3,"input":1,"output":2,"cache_read":3,"cache_write":4,"cost":9007199254740991,"cost_unknown":true,"turns":1,"tool_calls":2,"context_tokens":70}}"#.to_owned()),
+        ("settle", r#"{"request_id":"r","answer":"a\u009b2J","context":{"path":"/x/\u0007"},"ended":{"aborted":true,"truncated":true,"wrapped_up":true,"error":{"kind":"provider","message":"\u001b]0;"}},"usage":{"sequence":1,"input":0,"output":0,"cache_read":0,"cache_write":0,"cost":0,"turns":0,"tool_calls":0}}"#.to_owned()),
+        ("park_ready", r#"{"context":{"bytes":{"bytes":[0,255,10]}}}"#.to_owned()),
+        ("park_decline", r#"{"not_before_ms":18446744073709551615}"#.to_owned()),
+        ("usage", r#"{"name":"n","each":true,"tree":"t1"}"#.to_owned()),
+        ("events", r#"{"from":1,"follow":true,"tree":"t1"}"#.to_owned()),
     ];
     let mut seeds: Vec<(String, Vec<u8>)> = methods
         .into_iter()
@@ -91,7 +102,7 @@ fn calls() -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-fn links() -> Vec<(&'static str, Vec<u8>)> {
+pub fn links() -> Vec<(&'static str, Vec<u8>)> {
     let incarnation = Incarnation { execution: ExecutionId(7), epoch: Epoch(2) };
     let process = ProcessIdentity { pid: 7, start_ticks: 99 };
     let order = SpawnOrder {
@@ -114,6 +125,7 @@ fn links() -> Vec<(&'static str, Vec<u8>)> {
         ToSupervisor::Status { line: "fine".into() },
         ToSupervisor::Ready,
         ToSupervisor::Shutdown,
+        ToSupervisor::Restart,
     ];
     let report = ChildReport { incarnation, process, exited: Some(ExitStatus::Signal(9)), alive: false };
     let to_broker = [

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use roost_tests::real::{Home, Tree, Watched, Wire, by_name, is_up, outcome_of};
+use roost_tests::sim::rng::Rng;
 use roostd::journal::{Batch, ClockMark, Journal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -28,13 +29,14 @@ fn the_broker_may_die_again_and_again_in_the_middle_of_the_main_job() {
     std::fs::write(top.join("largest"), "x\n".repeat(1_000)).unwrap();
     let lines: usize = (0..8).flat_map(|a| (0..8).map(move |b| a + b)).sum::<usize>() + 1_000;
     let supervisor = home.start_daemon(&[]).supervisor;
+    let mut trees = home.fifo("trees");
     let run = home
-        .roost(["run", "--cap", "3", "--budget", "100", "--"])
+        .roost(["run", "--cap", "3", "--budget", "100", "--", "sh", "-c", crate::tally::TELLS])
         .arg(home.program("examples/tally"))
         .arg(&top)
         .within(Duration::from_secs(90))
         .start();
-    let tree = the_only_tree(&home);
+    let tree = trees.line();
     for done in [1, 10, 20, 30, 40, 50, 60] {
         await_completed(&home, &tree, done);
         home.kill_broker();
@@ -51,17 +53,6 @@ fn the_broker_may_die_again_and_again_in_the_middle_of_the_main_job() {
     assert!(workers.iter().all(|worker| outcome_of(worker) == "completed"), "{status}");
     let executions: BTreeSet<&str> = workers.iter().map(|worker| worker["execution"].as_str().unwrap()).collect();
     assert_eq!(executions.len(), workers.len());
-}
-
-fn the_only_tree(home: &Home) -> String {
-    let mut wire = home.wire();
-    loop {
-        let status = wire.call("status", &json!({})).unwrap();
-        if let Some(tree) = status["trees"][0]["tree"].as_str() {
-            return tree.to_owned();
-        }
-        std::thread::yield_now();
-    }
 }
 
 /// Waits until so many workers of the tree have completed. Looks through the eyes of an operator who attaches.
@@ -280,11 +271,11 @@ fn a_killed_client_costs_nothing() {
     spawn.signal(Signal::KILL);
     spawn.end();
     let wait = tree.roost(["wait", "w"]).start();
-    connections(&home, 2);
+    home.until_connections(2);
     wait.signal(Signal::KILL);
     wait.end();
     // An answer that is on its way to a client that dies counts as told; this one is known to be gone before there is one.
-    connections(&home, 1);
+    home.until_connections(1);
     gate.release(1);
     assert_eq!(tree.roost(["wait"]).run().ok().text(), "w completed\n");
     assert_eq!(tree.answer("w"), "ok\n");
@@ -299,35 +290,33 @@ fn a_killed_client_costs_nothing() {
     assert_eq!(done.text(), "kept\n");
 }
 
-/// Waits until the daemon has so many connections, that of the question included.
-fn connections(home: &Home, count: u64) {
-    let until = Instant::now() + Duration::from_secs(20);
-    while home.daemon_status()["connections"] != count {
-        assert!(Instant::now() < until, "there are never {count} connections");
-    }
-}
-
-// B16, 25 rounds instead of 200.
+// B16, 25 rounds instead of 200, each at a moment that the lot has drawn.
 #[test]
 fn no_completion_is_lost_or_told_twice_at_random_moments() {
     let home = Home::new();
+    let mut events = home.fifo("events");
     let tree = Tree::open(&home, &["--budget", "1000"]);
-    // A linear congruential generator is random enough; its seed is the process, and printed when something fails.
-    let mut random = u64::from(std::process::id());
-    println!("seed {random}");
+    let mut lot = Rng::of(16, "moments");
     let mut executions = BTreeSet::new();
     for round in 0..25 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let name = format!("n{round}");
-        let since = Instant::now();
-        tree.spawn(&name, &format!("sleep 0.1; echo R-{round}"));
-        // The moment itself is what is tried out.
-        std::thread::sleep(Duration::from_millis((random >> 33) % 200).saturating_sub(since.elapsed()));
-        let whole = round % 2 == 1;
-        if whole {
-            home.kill_daemon()
-        } else {
-            home.kill_broker()
+        let mut gate = home.fifo(&name);
+        let script = format!(r#"echo up >"$F/events"; read x <"$F/{name}"; echo R-{round}"#);
+        let (moment, whole) = (lot.below(4), round % 2 == 1);
+        let strike = |at: u64| match (at == moment, whole) {
+            (true, true) => home.kill_daemon(),
+            (true, false) => home.kill_broker(),
+            (false, _) => {}
+        };
+        tree.spawn(&name, &script);
+        strike(0);
+        assert_eq!(events.line(), "up");
+        strike(1);
+        gate.release(1);
+        strike(2);
+        if moment == 3 {
+            tree.until_state(&name, "ended");
+            strike(3);
         }
         let reply = tree.roost(["wait", "--json"]).run().json();
         let ended = reply["ended"].as_array().unwrap_or_else(|| panic!("round {round}: {reply}"));
@@ -336,10 +325,14 @@ fn no_completion_is_lost_or_told_twice_at_random_moments() {
         executions.insert(ended[0]["execution"].as_str().unwrap().to_owned());
         let result = tree.result(&name);
         let outcome = outcome_of(&result);
-        // Only a process that the supervisor left behind may be lost.
-        assert!(outcome == "completed" || (whole && outcome == "lost"), "round {round}: {result}");
-        let text = format!("R-{round}\n");
-        assert!(result["answer"] == text.as_str(), "round {round}: {result}");
+        // A process that the supervisor left behind is lost; whether it had ended before is open in two of the moments.
+        let expected: &[&str] = match (moment, whole) {
+            (1, true) => &["lost"],
+            (0 | 2, true) => &["completed", "lost"],
+            _ => &["completed"],
+        };
+        assert!(expected.contains(&outcome), "round {round}, moment {moment}: {result}");
+        assert_eq!(result["answer"], format!("R-{round}\n"), "round {round}: {result}");
     }
     assert_eq!(executions.len(), 25);
     let status = tree.status();

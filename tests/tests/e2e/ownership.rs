@@ -159,7 +159,7 @@ fn tokens_are_in_no_argument_no_log_and_no_status() {
         assert!(!String::from_utf8_lossy(&arguments).contains(&token));
     }
     let shown = [two.tree.status().to_string(), home.daemon_status().to_string()].concat();
-    let log = std::fs::read_to_string(home.state_dir().join("daemon.log")).unwrap();
+    let log = home.log();
     for token in [&token, &two.tree.token] {
         assert!(!shown.contains(token) && !log.contains(token));
     }

@@ -12,7 +12,7 @@ use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
-use roost_tests::real::{Home, Tree, outcome_of};
+use roost_tests::real::{Home, Tree, outcome_of, shim};
 
 const TREE: TreeId = TreeId(7);
 
@@ -140,9 +140,7 @@ int clock_gettime(clockid_t clock, struct timespec *at) {
 #[test]
 fn a_daemon_whose_wall_clock_is_stepped_both_ways_keeps_its_deadlines() {
     let home = Home::new();
-    let (source, shim, offset) = (home.file("wall.c"), home.file("wall.so"), home.file("offset"));
-    std::fs::write(&source, SHIM).unwrap();
-    home.command("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&shim).arg(&source).arg("-ldl").run().ok();
+    let (shim, offset) = (shim(&home, "wall", SHIM), home.file("offset"));
     let step = |seconds: i64| std::fs::write(&offset, seconds.to_string()).unwrap();
     step(0);
     home.command(home.program("roostd")).arg("--detach").env("LD_PRELOAD", &shim).env("WALL_OFFSET", &offset).run().ok();

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use roost_tests::real::{Home, Tree, journal_file};
+use roost_tests::real::{Home, Tree, journal_file, not_tested};
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 use serde_json::Value;
 
@@ -191,7 +191,7 @@ impl Immutable {
     fn make(path: &Path) -> Option<Self> {
         let file = File::open(path).unwrap();
         let set = ioctl_getflags(&file).and_then(|flags| ioctl_setflags(&file, flags | IFlags::IMMUTABLE));
-        set.inspect_err(|error| eprintln!("NOT TESTED: no file can be made immutable here: {error}")).ok().map(|()| Self(file))
+        set.inspect_err(|error| not_tested(&format!("no file can be made immutable: {error}"))).ok().map(|()| Self(file))
     }
 }
 

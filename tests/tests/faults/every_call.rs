@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use roost_tests::real::Home;
+use roost_tests::real::{Home, shim};
 
 /// Kills the broker before (even) or after (odd) its (n / 2)-th call, once in the life of a home.
 const DEATH: &str = r#"#define _GNU_SOURCE
@@ -56,13 +56,6 @@ ssize_t sendmsg(int fd, const struct msghdr *from, int flags) { REAL(sendmsg); A
 ssize_t recv(int fd, void *into, size_t size, int flags) { REAL(recv); AROUND(real(fd, into, size, flags)); }
 int accept4(int fd, struct sockaddr *from, socklen_t *size, int flags) { REAL(accept4); AROUND(real(fd, from, size, flags)); }
 "#;
-
-/// A shared library that goes in the way of the daemon's calls.
-pub fn shim(home: &Home, name: &str, source: &str) -> PathBuf {
-    let (source, shim) = (home.script(&format!("{name}.c"), source), home.file(&format!("{name}.so")));
-    home.command("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&shim).arg(source).arg("-ldl").run().ok();
-    shim
-}
 
 /// Seven directories, three levels, and what counting them prints.
 fn grow(home: &Home) -> (PathBuf, String) {

@@ -1,10 +1,8 @@
 //! A snapshot for which there is no room: the daemon goes on without it, says so, and writes it later. Nothing is lost either way.
 
-use roost_tests::real::{Home, SmallDisk, Tree, journal_file};
+use roost_tests::real::{Home, SmallDisk, Tree, journal_file, shim};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
-
-use crate::every_call::shim;
 
 /// Records after which a snapshot is due.
 const DUE: u64 = 10_000;
@@ -26,10 +24,6 @@ fn records(tree: &Tree<'_>, count: u64) -> u64 {
         }
     }
     cap
-}
-
-fn log(home: &Home) -> String {
-    std::fs::read_to_string(home.state_dir().join("daemon.log")).unwrap()
 }
 
 /// The records that snapshots were made of. Only after the daemon has ended in order.
@@ -56,7 +50,7 @@ fn on_a_nearly_full_disk_a_snapshot_is_put_off_and_written_when_there_is_room() 
     let pids = home.daemon();
     disk.fill_up_to(14 << 20);
     let cap = records(&tree, DUE + 200);
-    assert!(log(&home).contains("no snapshot was written"), "{}", log(&home));
+    assert!(home.log().contains("no snapshot was written"), "{}", home.log());
     assert_eq!(home.daemon(), pids);
     // Without it the next broker reads all records.
     home.kill_broker();
@@ -115,8 +109,8 @@ fn a_snapshot_that_does_not_fit_takes_nothing_with_it() {
     }
     let pids = home.daemon();
     let cap = records(&tree, DUE);
-    assert!(log(&home).contains("there is no room for it"), "{}", log(&home));
-    assert!(!log(&home).contains("is full"), "{}", log(&home));
+    assert!(home.log().contains("there is no room for it"), "{}", home.log());
+    assert!(!home.log().contains("is full"), "{}", home.log());
     std::fs::remove_file(&flag).unwrap();
     records(&tree, AGAIN + 200);
     assert_eq!(home.daemon(), pids);

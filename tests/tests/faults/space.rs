@@ -90,7 +90,7 @@ fn with_the_ballast_gone_as_well_calls_are_refused_and_nothing_is_lost() {
     gate.release(1);
     // The park cannot be written. Nobody is kept waiting for that: who looks sees what is on disk, who asks for more is told why.
     let until = std::time::Instant::now() + Duration::from_secs(30);
-    while !std::fs::read_to_string(home.state_dir().join("daemon.log")).unwrap().contains("disk of the state directory is full") {
+    while !home.log().contains("disk of the state directory is full") {
         let asked = tree.roost(["status", "--json"]).within(Duration::from_secs(10)).run().ok();
         assert_eq!(by_name(&asked.json(), "lead")["state"], "running", "{asked}");
         assert!(std::time::Instant::now() < until, "the park was written on a full disk");

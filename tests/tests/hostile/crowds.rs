@@ -108,4 +108,5 @@ fn long_lines_are_bounded_in_sum_and_short_ones_go_on() {
         }
     }
     assert_eq!(peace.tree.answer("big").trim(), (4 << 20).to_string());
+    peace.holds_within(64 << 10);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 
-use roost_tests::real::{Home, Tree, Wire, kind_of};
+use roost_tests::real::{Home, Tree, Wire, is_root, kind_of};
 use serde_json::{Value, json};
 
 /// Says one thing over the socket as another user and prints the answer. Perl, because it is on every Debian, and because `roost`
@@ -19,8 +19,7 @@ while (sysread(S, $piece, 65536)) { print $piece }
 
 #[test]
 fn another_user_is_refused_by_the_directory_and_by_the_daemon() {
-    if !rustix::process::geteuid().is_root() {
-        // Nobody else can be impersonated; what the daemon does is then shown by the kernel's rule for the directory alone.
+    if !is_root() {
         return;
     }
     let home = Home::new();
@@ -47,7 +46,7 @@ fn another_user_is_refused_by_the_directory_and_by_the_daemon() {
     assert_eq!(kind_of(&answer["error"]), "unknown_identity", "{answer}");
     assert!(answer["error"]["message"].as_str().unwrap().contains("another user"), "{answer}");
     fs::set_permissions(home.state_dir(), fs::Permissions::from_mode(0o700)).unwrap();
-    let log = fs::read_to_string(home.state_dir().join("daemon.log")).unwrap();
+    let log = home.log();
     assert!(log.contains("a process of another user was refused"));
     tree.status();
 }
@@ -95,7 +94,7 @@ fn whoever_is_not_the_worker_is_refused_in_the_same_words_and_it_is_written_down
     let mut wrong = with("epoch", json!(0));
     wrong["token"] = json!("f".repeat(32));
     assert_eq!(hello(wrong), replay);
-    let log = fs::read_to_string(home.state_dir().join("daemon.log")).unwrap();
+    let log = home.log();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains(" audit: ")).collect();
     assert_eq!(lines.len(), 10, "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("WARN") && line.contains("verb=\"hello\"") && line.contains("process ")), "{lines:?}");
@@ -104,7 +103,7 @@ fn whoever_is_not_the_worker_is_refused_in_the_same_words_and_it_is_written_down
 
 #[test]
 fn a_socket_in_somebody_elses_directory_is_not_used() {
-    if !rustix::process::geteuid().is_root() {
+    if !is_root() {
         return;
     }
     let home = Home::new();

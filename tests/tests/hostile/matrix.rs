@@ -2,7 +2,7 @@
 //! caller's own child is unknown to it, in the very words in which a name that never was is unknown; the audit log knows better.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 
 use roost_tests::real::{Fifo, Home, Tree};
@@ -88,7 +88,7 @@ fn foreign_control_matrix() {
         let running = status["workers"].as_array().unwrap().iter().filter(|worker| worker["state"] == "running").count();
         assert_eq!(running, if *name == "root" { 5 } else { 1 }, "{status}");
     }
-    let log = fs::read_to_string(home.state_dir().join("daemon.log")).unwrap();
+    let log = home.log();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains(" audit: ")).collect();
     assert_eq!(lines.len(), refused, "{log}");
     let having = |words: &[&str]| lines.iter().filter(|line| words.iter().all(|word| line.contains(word))).count();

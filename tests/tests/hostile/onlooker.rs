@@ -33,8 +33,8 @@ impl<'a> Peace<'a> {
         tree.until_state("witness", "running");
         let (pids, worker) = (home.daemon(), tree.pid("witness"));
         let enough = Arc::new(AtomicBool::new(false));
-        let (stop, wire) = (Arc::clone(&enough), tree.wire());
         let descriptors = home.descriptors();
+        let (stop, wire) = (Arc::clone(&enough), tree.wire());
         let resident_kib = find(pids.broker).unwrap().resident_kib();
         let onlooker = Some(std::thread::spawn(move || look(wire, &stop)));
         Self { home, tree, pids, worker, resident_kib, descriptors, enough, onlooker }
@@ -46,18 +46,26 @@ impl<'a> Peace<'a> {
     }
 
     /// Rule R1: the same daemon, nobody else waited, the worker runs, memory and descriptors are as before.
-    pub fn holds(mut self) {
+    pub fn holds(self) {
+        self.holds_within(GROWTH_KIB_MAX);
+    }
+
+    /// The same after an attack that may cost the broker this much memory, in KiB.
+    pub fn holds_within(mut self, growth_kib_max: u64) {
         self.enough.store(true, Ordering::Relaxed);
         let longest = self.onlooker.take().unwrap().join().expect("the good client is answered all the time");
+        eprintln!("the good client waited for {longest:?} at most");
         assert!(longest < PATIENCE_OF_OTHERS, "a good client waited for {longest:?}");
         let growth = self.growth_kib();
-        assert!(growth < GROWTH_KIB_MAX, "the broker has grown by {growth} KiB");
+        assert!(growth < growth_kib_max, "the broker has grown by {growth} KiB");
         assert_eq!(self.home.daemon(), self.pids);
         assert_eq!((self.tree.pid("witness"), self.tree.worker("witness")["state"].as_str()), (self.worker, Some("running")));
-        self.tree.until_connections_are_gone(self.home);
-        let now = self.home.descriptors();
-        let near = |a: usize, b: usize| a.abs_diff(b) <= 3;
-        assert!(near(now.0, self.descriptors.0) && near(now.1, self.descriptors.1), "{:?} -> {now:?}", self.descriptors);
+        // A socket may be closed a moment after its connection is counted no more; nothing tells of that.
+        let until = Instant::now() + PATIENCE_OF_OTHERS * 10;
+        let more = |now: (usize, usize)| now.0 > self.descriptors.0 || now.1 > self.descriptors.1;
+        while more(self.home.descriptors()) {
+            assert!(Instant::now() < until, "supervisor and broker have more descriptors than before: {:?}", self.descriptors);
+        }
     }
 }
 
@@ -78,22 +86,4 @@ fn look(mut wire: Wire, stop: &AtomicBool) -> Duration {
         std::thread::sleep(Duration::from_millis(20));
     }
     longest
-}
-
-trait Quiet {
-    fn until_connections_are_gone(&self, home: &Home);
-}
-
-impl Quiet for Tree<'_> {
-    /// The daemon forgets a connection a moment after its peer has closed it. Each look is a call, so this is no busy waiting.
-    fn until_connections_are_gone(&self, home: &Home) {
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
-            let connections = home.daemon_status()["connections"].as_u64().unwrap();
-            if connections <= 1 {
-                return;
-            }
-            assert!(Instant::now() < until, "{connections} connections are left");
-        }
-    }
 }

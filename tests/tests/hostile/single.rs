@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use roost_tests::real::{Home, Wire, kind_of};
+use roost_tests::real::{Home, Tree, Wire, kind_of};
 use serde_json::{Value, json};
 
 use crate::onlooker::Peace;
@@ -22,6 +22,7 @@ pub fn hello() -> String {
 pub fn greeted(home: &Home) -> UnixStream {
     let mut stream = UnixStream::connect(home.socket()).unwrap();
     stream.write_all(hello().as_bytes()).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
     let mut byte = [0];
     while byte != *b"\n" {
         stream.read_exact(&mut byte).unwrap();
@@ -137,8 +138,9 @@ fn a_flood_of_calls_whose_answers_nobody_reads_is_cut() {
 fn large_answers_to_deaf_peers_cost_bounded_memory() {
     let home = Home::new();
     let peace = Peace::new(&home);
-    peace.tree.roost(["pause"]).run().ok();
-    let mut root = peace.tree.wire();
+    let queued = Tree::open(&home, &["--budget", "100000"]);
+    queued.roost(["pause"]).run().ok();
+    let mut root = queued.wire();
     for job in 0..50 {
         let tasks: Vec<Value> = (0..20).map(|_| json!({"argv": ["true"]})).collect();
         let submitter = json!({"env": [], "cwd": "/", "umask": 18});
@@ -146,7 +148,7 @@ fn large_answers_to_deaf_peers_cost_bounded_memory() {
     }
     let before = peace.growth_kib();
     let calls: String = (0..250)
-        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "status", "params": {"tree": peace.tree.id}}).to_string() + "\n")
+        .map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "status", "params": {"tree": queued.id}}).to_string() + "\n")
         .collect();
     let deaf: Vec<UnixStream> = (0..8)
         .map(|_| {
@@ -166,4 +168,6 @@ fn large_answers_to_deaf_peers_cost_bounded_memory() {
     assert!(growth < 32 << 10, "{growth} KiB for answers that nobody reads");
     drop(deaf);
     root.call("interrupt", &json!({})).unwrap();
+    drop(root);
+    peace.holds();
 }

@@ -115,7 +115,7 @@ impl Actor {
         Ok(Value::Null)
     }
 
-    /// The next line of a named pipe, a byte at a time: others read from it as well.
+    /// A named pipe of the test's.
     fn open(&self, pipe: &str, writes: bool) -> File {
         OpenOptions::new().read(!writes).write(writes).open(self.directory.join(pipe)).expect("a pipe")
     }

@@ -7,7 +7,7 @@ use roost_core::effect::{Reply, Standing};
 use roost_core::event::Sent;
 use roost_core::rejection::Rejection;
 use roost_core::state::speech::Next;
-use roost_proto::id::Epoch;
+use roost_proto::id::{Epoch, ExecutionId};
 
 use super::super::mail::{Errand, Got};
 use super::super::plan::{Gather, Op};
@@ -98,17 +98,22 @@ impl World {
                     script.next();
                 }
             }
-            (Ask::Wait { names, .. }, Reply::Ends { ends, pending, .. }) => {
+            (Ask::Wait { later, .. }, Reply::Ends { ends, pending, .. }) => {
                 let all_told = ends.is_empty() && pending.is_empty();
                 let gather = self.script(who).and_then(|script| script.op().cloned());
                 let Some(script) = self.script_mut(who) else { return Ok(()) };
                 for end in &ends {
-                    script.told(end, names.is_empty())?;
+                    script.told(end, *later)?;
                 }
                 match gather {
-                    Some(Op::Gather(Gather::Wait)) if !all_told => return Ok(()),
+                    Some(Op::Gather(Gather::Wait)) if !all_told => {}
                     Some(Op::Gather(Gather::Settle)) => script.gathered = all_told,
                     _ => script.next(),
+                }
+                if *later && !ends.is_empty() {
+                    self.note("waits tell later");
+                    let executions: Vec<ExecutionId> = ends.iter().map(|end| end.execution).collect();
+                    return self.run_errand(who, Errand::Told(executions.clone()), Speak::Told { executions });
                 }
             }
             (_, reply) => self.take_other(who, call, reply)?,

@@ -12,7 +12,7 @@ impl World {
     pub(super) fn read_mail(&mut self, who: Who, mail: Mail, choice: u8) -> Checked {
         let Some(script) = self.script_mut(who) else { return Ok(()) };
         match mail {
-            Mail::Items { wake, mut items } => {
+            Mail::Items { wake, mut items, .. } => {
                 // It holds items back for a while, and drops what is withdrawn meanwhile.
                 let gone = |seq: &u64| script.mail.iter().any(|mail| matches!(mail, Mail::Withdrawn(seqs) if seqs.contains(seq)));
                 let under_way = |seq: &u64| script.errands.iter().any(|(_, errand)| errand.has(*seq));
@@ -24,7 +24,14 @@ impl World {
                 let speak = Speak::Ack { items: items.iter().map(|(seq, _)| *seq).collect() };
                 self.run_errand(who, Errand::Ack(items), speak)
             }
-            Mail::Withdrawn(_) => Ok(()),
+            Mail::Withdrawn(seqs) => {
+                for mail in &mut script.mail {
+                    if let Mail::Items { items, .. } = mail {
+                        items.retain(|(seq, _)| !seqs.contains(seq));
+                    }
+                }
+                Ok(())
+            }
             Mail::LeaseLost => self.ask_beside(who),
             Mail::AskPark if script.may_park() => self.answer_park(who, choice),
             Mail::AskPark => {
@@ -66,8 +73,10 @@ impl World {
         let reply = match answer {
             Answer::Reply(reply) => *reply,
             Answer::Refused(_) => {
-                if let Errand::Ack(items) = errand {
-                    script.unsure.extend(items);
+                match errand {
+                    Errand::Ack(items) => script.unsure.extend(items),
+                    // Its tree is closed, or it is nobody any more: what it has heard it has heard.
+                    Errand::Told(_) | Errand::Ready | Errand::Remark => {}
                 }
                 return Ok(());
             }
@@ -82,6 +91,7 @@ impl World {
                     script.takes_in(got)?;
                 }
             }
+            (Errand::Told(executions), Reply::Done) => script.at.by_call.extend(executions),
             (Errand::Ready, Reply::ParkReady(true)) => {
                 script.mode = Mode::Leaving;
                 self.note("parks on demand");

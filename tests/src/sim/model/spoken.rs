@@ -14,9 +14,9 @@ use super::stream::Stage;
 
 /// What is owed to one lead or worker.
 #[derive(Debug, Clone, Default)]
-struct MailBox {
+pub(super) struct MailBox {
     next: u64,
-    items: BTreeMap<u64, Item>,
+    pub(super) items: BTreeMap<u64, Item>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,13 +42,13 @@ enum Fate {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Spoken {
-    boxes: BTreeMap<(TreeId, Owner), MailBox>,
+    pub(super) boxes: BTreeMap<(TreeId, Owner), MailBox>,
     words: BTreeMap<MessageId, (Owner, Fate)>,
     leases: BTreeMap<(TreeId, Owner), u64>,
     /// The newest report of each process.
     used: BTreeMap<(TreeId, Owner, Epoch), UsageReport>,
     /// Ends that were told.
-    told: BTreeSet<ExecutionId>,
+    pub(super) told: BTreeSet<ExecutionId>,
     /// Plain commands.
     pub(super) plain: BTreeSet<WorkerId>,
     pub(super) numbers: BTreeMap<TreeId, u64>,
@@ -166,6 +166,7 @@ impl Model {
                 let Some(outcome) = known.outcome.take() else { return Err(format!("{worker} is resumed and has not ended (I6)")) };
                 known.past.push((known.execution, outcome));
                 known.execution = *execution;
+                known.answered = None;
                 (known.started, known.parked, known.stopping, known.ready, known.at_once) = (false, false, false, None, false);
                 let (tree, owner) = (known.tree, known.owner);
                 if let Owner::Worker(lead) = owner
@@ -212,12 +213,12 @@ impl Model {
                     self.push(tree, owner, Item::Back(message));
                 }
             }
+            Event::Answered { worker, outcome, .. } => self.worker(*worker)?.answered = Some(outcome.clone()),
             Event::AllowanceSet { worker, allowance } => self.allowance_set(*worker, *allowance)?,
             Event::WordsSent { .. }
             | Event::Busy { .. }
             | Event::HoldOver { .. }
             | Event::Said { .. }
-            | Event::Answered { .. }
             | Event::StartupOver { .. }
             | Event::GroupReleased { .. } => {}
         }

@@ -2,7 +2,7 @@
 
 use roost_core::broker::Broker;
 use roost_core::command::{CallId, Command};
-use roost_core::effect::{Effect, Holder, Reply, Spawn};
+use roost_core::effect::{Effect, Holder, OwedKind, Reply, Spawn};
 use roost_core::event::Owner;
 use roost_proto::id::Incarnation;
 use roost_proto::link::{ExitStatus, Signal};
@@ -35,7 +35,11 @@ impl World {
                 for owed in &delivery.items {
                     check::owed(self, &delivery, owed)?;
                 }
-                self.post(delivery.to, Mail::of(&delivery));
+                // Clients hold an end back for a while, so that a withdrawal can overtake it.
+                let ends = delivery.items.iter().any(|owed| matches!(owed.what, OwedKind::Completion(_)));
+                let hold_ms = self.state().trees.get(&delivery.to.tree).map_or(0, |tree| tree.settings.timing.hold_ms);
+                let ripe_at = if self.plan.wide && ends { self.now + hold_ms } else { 0 };
+                self.post(delivery.to, Mail::of(&delivery, ripe_at));
             }
             Effect::Withdraw { to, items } => self.post(to, Mail::Withdrawn(items)),
             Effect::LeaseLost { from } => self.post(from, Mail::LeaseLost),
@@ -81,6 +85,9 @@ impl World {
             }
         };
         if let Some(script) = script.filter(listens) {
+            if let Mail::Items { items, .. } = &mail {
+                script.handed.extend(items.iter().map(|(seq, _)| *seq));
+            }
             script.mail.push_back(mail);
         }
     }
@@ -169,7 +176,15 @@ impl World {
             // What it was owed when it failed is not owed any more.
             let ends =
                 self.journal.replica().workers.get(&spawn.worker).and_then(|worker| worker.past.last()).map(|past| past.outcome.clone());
-            at.maimed |= !matches!(ends, Some(Outcome::Completed | Outcome::Failed(Failure::Provider { .. })));
+            at.maimed |= !matches!(
+                ends,
+                Some(
+                    Outcome::Completed
+                        | Outcome::WrappedUp
+                        | Outcome::Aborted { .. }
+                        | Outcome::Failed(Failure::Provider { .. } | Failure::NoAnswer | Failure::Truncated)
+                )
+            );
         }
         let ops = self.plan.ops_of(&name, program, run);
         let mut script = Script::new(name, ops, at);
@@ -213,12 +228,12 @@ impl World {
         }
         self.lost.clear();
         self.supervisor.reports.clear();
-        self.supervisor.procs.values_mut().for_each(|proc| proc.script.mail.clear());
-        self.roots.iter_mut().for_each(|root| root.mail.clear());
+        self.ghosts.clear();
         self.life += 1;
         self.broker = Broker::restore(self.journal.replica().clone(), self.cap_of_all);
         self.last_step = None;
         self.leaving = false;
+        self.live = self.model.clone();
         let now = self.now;
         self.presences.iter_mut().for_each(|root| root.absent = Some(now));
         let children = self.supervisor.hello();

@@ -40,6 +40,7 @@ impl World {
         for who in (0..self.roots.len()).filter(there).map(Who::Root).chain(procs) {
             actions.extend((0..self.choices(who)).map(|choice| Action::Act(who, choice)));
         }
+        actions.extend((0..self.ghosts.len()).flat_map(|number| [false, true].map(|leaves| Action::Ghost(number, leaves))));
         let left = self.procs().filter(|(_, proc)| !proc.main && proc.leftovers && proc.end_leftovers);
         actions.extend(
             left.filter(|(incarnation, _)| self.supervisor.holds(*incarnation)).map(|(incarnation, _)| Action::Emptied(incarnation)),

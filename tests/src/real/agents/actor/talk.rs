@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
@@ -35,7 +35,8 @@ impl Actor {
     pub(super) fn connect(&mut self) -> Result<Value, Value> {
         let socket = PathBuf::from(std::env::var_os("ROOST_SOCKET").expect("ROOST_SOCKET"));
         let hello = self.hello.clone().expect("hello was said before");
-        loop {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
             let connected = UnixStream::connect(&socket).ok().map(Wire::over);
             self.calls += 1;
             if let Some(mut wire) = connected
@@ -50,6 +51,7 @@ impl Actor {
             // Between two daemons nothing tells when the next one is there.
             std::thread::sleep(Duration::from_millis(10));
         }
+        panic!("{}: no daemon comes back", self.name);
     }
 
     pub(super) fn raw(&mut self, bytes: &[u8]) {
