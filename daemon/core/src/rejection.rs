@@ -283,7 +283,7 @@ impl Rejection {
             Self::Active { .. } => "wait for them, or use `roost close --now` to stop them",
             Self::Draining => "start the daemon again when it has gone",
             Self::StillRunning { .. } => "wait for them, or use `roost daemon stop --now` to stop them",
-            Self::Limit { .. } => "wait until some of them have ended",
+            Self::Limit { .. } => "wait until there are fewer of them",
         })
     }
 }

@@ -11,6 +11,7 @@ use roost_core::state::State;
 use roost_core::state::outbox::Item;
 use roost_core::state::tree::Tree;
 use roost_core::state::worker::{Phase, Worker};
+use roost_core::time::Mono;
 use roost_core::{invariants, recover};
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::link::Signal;
@@ -24,6 +25,7 @@ use super::{Checked, kernel::Proc};
 pub(crate) fn step(world: &World, outcome: &Stepped, before: &BTreeMap<TreeId, u32>, same_moment: bool) -> Checked {
     let state = world.state();
     invariants::check(state)?;
+    invariants::check_due(state, Mono(world.now))?;
     for tree in state.open_trees() {
         slots(state, tree, outcome, before)?;
         if !world.broker.is_draining() {

@@ -12,7 +12,7 @@ use super::script::{Who, token_of};
 use super::world::World;
 
 /// How many kinds of them there are.
-pub(crate) const KINDS: u8 = 17;
+pub(crate) const KINDS: u8 = 20;
 
 impl World {
     /// One of them speaks about this living process.
@@ -40,6 +40,7 @@ impl World {
             record.is_some_and(|worker| worker.incarnation() == of && worker.can_speak() && !matches!(worker.phase, Phase::Leaving { .. }));
         let answered = may_call && record.is_some_and(|worker| worker.has_answered());
         let held = may_call && self.script(Who::Proc(of)).is_some_and(|script| script.life == self.life && script.lease.is_some());
+        let late = record.and_then(|worker| worker.speech.as_ref()).is_some_and(|speech| speech.late);
         let task = Task {
             name: Some("late".into()),
             stem: "w".into(),
@@ -91,6 +92,10 @@ impl World {
             15 if held && known => hello(Claim { lineage: vec![77_777, pid], ..claim }),
             // It has said its last word and begins something new.
             16 if answered => Command::Launch { call, caller: current, launch: Box::new(launch) },
+            // Its hello has not come in time.
+            18 if late => hello(claim),
+            19 if late => hello(Claim { role: None, ..claim }),
+            17 if answered => Command::Park { call, caller: current, context },
             _ => Command::Wait {
                 call,
                 caller: stale,

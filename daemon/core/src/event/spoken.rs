@@ -1,6 +1,6 @@
 //! What happened with workers that speak the protocol, and with words, deliveries and usage.
 
-use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
+use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId, WorkerId};
 use roost_proto::outcome::Outcome;
 use roost_proto::usage::UsageReport;
 use serde::{Deserialize, Serialize};
@@ -126,6 +126,9 @@ pub enum Spoken {
     WordsReturned {
         /// The worker that does not read them.
         worker: WorkerId,
+        /// Which, for whoever looks on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<MessageId>,
     },
     /// An ended worker goes on with a new execution, in the queue.
     ResumeAccepted {
@@ -164,7 +167,7 @@ impl Spoken {
             | Self::Settled { worker, .. }
             | Self::Answered { worker, .. }
             | Self::StartupOver { worker }
-            | Self::WordsReturned { worker }
+            | Self::WordsReturned { worker, .. }
             | Self::ResumeAccepted { worker, .. }
             | Self::AllowanceSet { worker, .. } => Ok(*worker),
             Self::LeaseTaken { tree, .. }

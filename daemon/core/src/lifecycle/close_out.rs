@@ -8,6 +8,7 @@ use roost_proto::outcome::Outcome;
 
 use crate::effect::Effect;
 use crate::event::{Event, Owner, Spoken, StopCause};
+use crate::lifecycle::words;
 use crate::state::State;
 use crate::state::worker::Phase;
 use crate::step::Step;
@@ -39,13 +40,12 @@ fn end_upwards(step: &mut Step<'_>, worker: WorkerId, outcome: Outcome) {
 fn go_on_with_late_words(step: &mut Step<'_>, worker: WorkerId) {
     let Some(record) = step.state.workers.get(&worker).filter(|record| record.outbox.has_late_words()) else { return };
     let open = record.stop.is_none() && step.state.trees.get(&record.tree).is_some_and(|tree| tree.closed_at.is_none());
-    let event = if open && record.context.is_some() {
+    if open && record.context.is_some() {
         let (job, execution) = (JobId(step.state.last_job + 1), ExecutionId(step.state.last_execution + 1));
-        Spoken::ResumeAccepted { worker, job, execution }
+        step.record(Event::Spoken(Box::new(Spoken::ResumeAccepted { worker, job, execution })));
     } else {
-        Spoken::WordsReturned { worker }
-    };
-    step.record(Event::Spoken(Box::new(event)));
+        words::give_back(step, worker);
+    }
 }
 
 fn finished_lead(state: &State, worker: WorkerId) -> Option<(WorkerId, Outcome)> {

@@ -18,9 +18,8 @@ use roost_proto::limits::INBOX_ITEMS_MAX;
 /// A settled worker goes on with what it is owed, or with the news that nothing below it is active any more.
 pub fn rouse(step: &mut Step<'_>, worker: WorkerId) {
     let Some(record) = step.state.workers.get(&worker) else { return };
-    let settled = matches!(record.phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. });
     let completions_wake = step.state.trees.get(&record.tree).is_some_and(|tree| tree.settings.delivery.wakes());
-    if settled && record.stop.is_none() && (record.outbox.wakes(completions_wake) || record.active_children == 0) {
+    if record.is_settled() && record.stop.is_none() && (record.outbox.wakes(completions_wake) || record.active_children == 0) {
         step.record(Event::Resumed { worker });
     }
 }
@@ -28,12 +27,13 @@ pub fn rouse(step: &mut Step<'_>, worker: WorkerId) {
 /// Hands the holder of a lease what it was not handed yet.
 pub fn push(step: &mut Step<'_>, holders: &mut Holders, tree: TreeId, owner: Owner) {
     let Some(holding) = holders.get_mut(tree, owner) else { return };
+    let is_new = !std::mem::replace(&mut holding.knows_turn, true);
     let Some((record, lead)) = step.state.trees.get(&tree).zip(step.state.lead(tree, owner)) else { return };
     let mode = record.settings.delivery;
     let turn = match owner {
         Owner::Root => false,
         Owner::Worker(worker) => match step.state.workers.get(&worker) {
-            Some(worker) if reads_now(worker, holding.handed.is_empty()) => worker.owed_turn && !holding.knows_turn,
+            Some(worker) if reads_now(worker, is_new) => worker.owed_turn && is_new,
             Some(_) | None => return,
         },
     };
@@ -51,11 +51,11 @@ pub fn push(step: &mut Step<'_>, holders: &mut Holders, tree: TreeId, owner: Own
     let to = Holder { tree, owner, lease: holding.lease };
     let delivery = Delivery { to, wake, active_children: lead.active_children, items };
     holding.handed.extend(handed);
-    holding.knows_turn = true;
     step.effects.push(Effect::Deliver(Box::new(delivery)));
 }
 
-/// Whether a worker takes items in where it stands. Without the capability to be steered that is at the start of a turn only.
+/// Whether a worker takes items in where it stands. Without the capability to be steered that is at the start of a turn only, or of
+/// a connection: nobody knows what has come of the one before.
 fn reads_now(worker: &Worker, is_new: bool) -> bool {
     let steers = worker.speech.as_ref().is_some_and(|speech| speech.steers);
     match worker.phase {
@@ -150,6 +150,10 @@ pub fn withdraw(step: &mut Step<'_>, holders: &mut Holders, tree: TreeId, owner:
         return;
     }
     holding.handed.retain(|seq| !items.contains(seq));
+    // It may have been held back to begin a turn with: that begins without it.
+    if matches!(owner, Owner::Worker(worker) if step.state.workers.get(&worker).is_some_and(|worker| worker.owed_turn)) {
+        holding.knows_turn = false;
+    }
     let to = Holder { tree, owner, lease: holding.lease };
     step.effects.push(Effect::Withdraw { to, items });
 }

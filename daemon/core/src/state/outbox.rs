@@ -179,7 +179,20 @@ impl Outbox {
 
     /// Whether words came after an outcome.
     pub fn has_late_words(&self) -> bool {
-        self.words > 0 && self.items.values().any(|item| matches!(item, Item::LeadMessage { after_end: true, .. }))
+        self.words > 0 && self.late_words().next().is_some()
+    }
+
+    /// The words that came after an outcome, with their numbers.
+    pub fn late_words(&self) -> impl Iterator<Item = (u64, MessageId)> + '_ {
+        self.items.iter().filter_map(|(seq, item)| match item {
+            Item::LeadMessage { message, after_end: true } => Some((*seq, *message)),
+            Item::Task
+            | Item::Completion { .. }
+            | Item::LeadMessage { .. }
+            | Item::ChildMessage { .. }
+            | Item::Notice { .. }
+            | Item::Undelivered { .. } => None,
+        })
     }
 
     /// Whether nothing is owed.
@@ -195,6 +208,16 @@ impl Outbox {
     /// How many ends are owed.
     pub fn ends(&self) -> usize {
         self.by_execution.len()
+    }
+
+    /// Whether an end is owed that is not held back.
+    pub fn has_ready_ends(&self) -> bool {
+        self.ready().any(|(_, item)| matches!(item, Item::Completion { .. }))
+    }
+
+    /// How many messages are owed, the task included.
+    pub fn words(&self) -> usize {
+        self.words as usize
     }
 
     /// Whether this execution's end is owed.

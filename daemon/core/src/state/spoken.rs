@@ -27,7 +27,7 @@ impl State {
             Spoken::Busy { worker } => self.on_worker(*worker, at, |w| {
                 w.new_turn();
                 w.owed_turn = false;
-                w.pass(Phase::Running, |phase, _| matches!(phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. }))
+                w.goes_on()
             }),
             Spoken::HoldOver { worker } => {
                 let tree = self.workers.get(worker).and_then(|w| self.trees.get(&w.tree));
@@ -81,7 +81,7 @@ impl State {
                 let entry = SentEntry { request_id: request_id.clone(), digest: *digest, message: MessageId(seq), sent: *sent };
                 self.words_sent(*tree, *from, *to, entry, at)
             }
-            Spoken::WordsReturned { worker } => self.words_returned(*worker, at),
+            Spoken::WordsReturned { worker, .. } => self.words_returned(*worker, at),
             Spoken::ResumeAccepted { worker, job, execution } => self.resume_accepted(*worker, *job, *execution, at),
             Spoken::AllowanceSet { worker, allowance } => self.allowance_set(*worker, *allowance, at),
             Spoken::GroupReleased { tree, owner, group } => self.group_released(*tree, *owner, *group, at),
@@ -171,8 +171,7 @@ impl State {
     fn words_returned(&mut self, id: WorkerId, at: Now) -> Applied {
         let worker = self.workers.get_mut(&id).ok_or("there is no such worker")?;
         let (tree, owner) = (worker.tree, worker.owner);
-        let late = |item: &Item| if let Item::LeadMessage { message, after_end: true } = item { Some(*message) } else { None };
-        let returned: Vec<(u64, MessageId)> = worker.outbox.items_to(u64::MAX).filter_map(|(seq, item)| Some((seq, late(item)?))).collect();
+        let returned: Vec<(u64, MessageId)> = worker.outbox.late_words().collect();
         for (seq, _) in &returned {
             worker.outbox.take_item(*seq);
         }

@@ -200,13 +200,16 @@ impl Model {
             }
             Event::Acked { tree, owner, items } => self.taken_in(*tree, *owner, items)?,
             Event::Read { tree, owner, executions } => self.read(*tree, *owner, executions),
-            Event::WordsReturned { worker } => {
+            Event::WordsReturned { worker, messages } => {
                 let known = self.worker(*worker)?;
                 let (tree, owner) = (known.tree, known.owner);
                 let of = self.spoken.boxes.entry((tree, Owner::Worker(*worker))).or_default();
                 let late: Vec<MessageId> =
                     of.items.values().filter_map(|item| if let Item::Lead(message, true) = item { Some(*message) } else { None }).collect();
                 of.items.retain(|_, item| !matches!(item, Item::Lead(_, true)));
+                if late != *messages {
+                    return Err(format!("{messages:?} come back from {worker}, and {late:?} were to (V4)"));
+                }
                 for message in late {
                     self.fate(message, Fate::Back)?;
                     self.push(tree, owner, Item::Back(message));
