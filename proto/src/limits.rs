@@ -210,6 +210,8 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 pub const SENT_MAX: usize = 64;
 /// Most messages, its task included, that one receiver may not have read.
 pub const WORDS_OWED_MAX: usize = 1_000;
+/// Most acknowledgements of one receiver that a repeat finds.
+pub const ACKS_REMEMBERED_MAX: usize = 64;
 /// Most items of one look at what is owed.
 pub const INBOX_ITEMS_MAX: usize = 1_000;
 /// Most items of one `ack`, and executions of one `told`.

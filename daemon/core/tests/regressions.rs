@@ -4,9 +4,9 @@ mod bench;
 
 use bench::*;
 use roost_core::broker::Outcome as Stepped;
-use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Role, Speak, Target, Task};
+use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Role, Speak, Target, Task};
 use roost_core::effect::{Effect, Reply};
-use roost_core::event::{Delivery, Digest, Join, Runner, Settings, Timing};
+use roost_core::event::{Delivery, Digest, Join, Owner, Runner, Settings, Timing};
 use roost_core::rejection::Rejection;
 use roost_core::state::speech::Next;
 use roost_core::state::worker::Phase;
@@ -495,4 +495,42 @@ fn words_that_nobody_reads_have_a_bound() {
     }
     let speak = Speak::TellLead { request_id: "one more".into(), digest: Digest(1) };
     assert!(matches!(refusal(&bench.speaks(parent, speak)), Some(Rejection::Limit { .. })));
+}
+
+#[test]
+fn what_one_lead_has_taken_in_is_gone_for_another() {
+    let mut bench = Bench::new(2);
+    let child = bench.launch(ROOT, "child");
+    bench.exits(child);
+    let claim =
+        |pid| Claim { tree: TREE, worker: None, token: Token::new([1; 16]), epoch: None, lineage: vec![pid], role: Some(Role::Root) };
+    let acks = |bench: &mut Bench, lease, request_id: Option<&str>| {
+        let speak = Box::new(Speak::Ack { request_id: request_id.map(str::to_owned), items: vec![1] });
+        let stepped = bench.ask(|call| Command::Speak { call, caller: ROOT, lease, speak });
+        let accepted = |effect: &Effect| {
+            if let Effect::Reply { reply: Reply::Acked { accepted, gone }, .. } = effect {
+                Some((accepted.len(), gone.len()))
+            } else {
+                None
+            }
+        };
+        stepped.effects.iter().find_map(accepted).expect("an answer")
+    };
+    let (taken, gone) = ((1, 0), (0, 1));
+    bench.ask(|call| Command::Hello { call, claim: Some(claim(7)) });
+    assert_eq!(acks(&mut bench, Some(1), Some("a")), taken);
+    // The same process once more, also over a new connection and after a restart.
+    bench.restart();
+    bench.ask(|call| Command::Hello { call, claim: Some(claim(7)) });
+    assert_eq!(acks(&mut bench, Some(2), None), taken);
+    // Another one, unless it repeats the very call.
+    bench.ask(|call| Command::Hello { call, claim: Some(claim(8)) });
+    assert_eq!((acks(&mut bench, Some(3), Some("b")), acks(&mut bench, Some(3), None)), (gone, gone));
+    assert_eq!(acks(&mut bench, Some(3), Some("a")), taken);
+    // The first one still knows.
+    bench.ask(|call| Command::Hello { call, claim: Some(claim(7)) });
+    assert_eq!(acks(&mut bench, Some(4), None), taken);
+    // Callers without a lease are no process that is known.
+    bench.step(Command::LeaseGone { tree: TREE, owner: Owner::Root, lease: 4 });
+    assert_eq!((acks(&mut bench, None, None), acks(&mut bench, None, Some("a"))), (gone, taken));
 }

@@ -79,14 +79,16 @@ impl World {
             4 => hello(Claim { worker: None, ..claim }),
             5 => Command::Cap { call, caller: stale, cap: None },
             6 => Command::Park { call, caller: stale, context },
-            7 => speak(stale, lease, Speak::Ack { items: vec![1, 2, 3] }),
+            7 => speak(stale, lease, Speak::Ack { request_id: None, items: vec![1, 2, 3] }),
             8 => speak(stale, lease, Speak::Settle { settle }),
             9 => speak(stale, lease, Speak::ParkReady { context: Some(context) }),
             10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: false },
             // A stranger with the right token; before its process is known it would have to wait.
             11 if known => hello(Claim { lineage: vec![1, 7_000], ..claim }),
             // The same process over an older connection.
-            13 if lease.is_some_and(|lease| lease > 0) && may_call => speak(current, older, Speak::Ack { items: vec![1, 2, 3] }),
+            13 if lease.is_some_and(|lease| lease > 0) && may_call => {
+                speak(current, older, Speak::Ack { request_id: None, items: vec![1, 2, 3] })
+            }
             14 if lease.is_some_and(|lease| lease > 0) && may_call => speak(current, older, Speak::Settle { settle }),
             // A tool of its own takes its voice.
             15 if held && known => hello(Claim { lineage: vec![77_777, pid], ..claim }),

@@ -122,7 +122,7 @@ impl Turn<'_, '_> {
             Speak::Settle { settle } => settle::settle(step, holders, call, caller, lease, settle),
             Speak::ParkReady { context } => park::ready(step, calls, call, caller, lease, context),
             Speak::ParkDecline { not_before_ms } => park::decline(step, call, caller, lease, not_before_ms),
-            Speak::Ack { items } => deliver::ack(step, holders, call, caller, lease, &items),
+            Speak::Ack { request_id, items } => deliver::ack(step, holders, call, caller, lease, request_id, &items),
             Speak::Inbox => deliver::inbox(step, call, caller),
             Speak::Message { request_id, digest, name, allowance } => {
                 words::message(step, calls, call, caller, words::Once { request_id, digest }, &name, allowance)

@@ -97,6 +97,12 @@ pub enum Spoken {
         owner: Owner,
         /// Their numbers.
         items: Vec<u64>,
+        /// The process that has, where it held the lease: its repeats get the same answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// The call, for a repeat of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
     },
     /// A lead has read ends that it was owed by another way than an item.
     Read {

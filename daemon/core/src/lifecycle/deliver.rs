@@ -7,10 +7,10 @@ use crate::effect::{Delivery, Effect, Holder, Owed, Reply};
 use crate::event::{Event, Owner, Spoken};
 use crate::hand_over::owed;
 use crate::holders::Holders;
-use crate::lifecycle::authority;
+use crate::lifecycle::{authority, bounds};
 use crate::rejection::Rejection;
 use crate::state::State;
-use crate::state::outbox::Item;
+use crate::state::outbox::{Item, Taker};
 use crate::state::worker::{Phase, Worker};
 use crate::step::Step;
 use roost_proto::limits::INBOX_ITEMS_MAX;
@@ -90,8 +90,10 @@ pub fn ack(
     call: CallId,
     caller: Caller,
     lease: Option<u64>,
+    request_id: Option<String>,
     items: &[u64],
 ) -> Result<(), Rejection> {
+    request_id.as_ref().map_or(Ok(()), |request_id| bounds::label("the request id", request_id))?;
     let (tree, owner) = authority::asker(step.state, caller)?;
     let lead = step.state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
     // Whoever only makes calls may take items in where nobody holds the lease.
@@ -105,11 +107,14 @@ pub fn ack(
     let mut seen = std::collections::BTreeSet::new();
     let items: Vec<u64> = items.iter().copied().filter(|seq| seen.insert(*seq)).collect();
     let (owed, known): (Vec<u64>, Vec<u64>) = items.into_iter().partition(|seq| lead.outbox.get(*seq).is_some());
-    // The answer to an acknowledgement may have been lost: a repeat gets the same one.
-    let (before, gone): (Vec<u64>, Vec<u64>) = known.into_iter().partition(|seq| lead.outbox.was_taken_in(*seq));
+    // The answer to an acknowledgement may have been lost: a repeat gets the same one. Somebody else's does not.
+    let pid = lease.and_then(|_| holders.get(tree, owner)).map(|holding| holding.pid).filter(|pid| *pid > 0);
+    let by = Taker { pid, request_id };
+    let (before, gone): (Vec<u64>, Vec<u64>) = known.into_iter().partition(|seq| lead.outbox.was_taken_in(*seq, &by));
     let owed_turn = matches!(owner, Owner::Worker(worker) if step.state.workers.get(&worker).is_some_and(|worker| worker.owed_turn));
     if !owed.is_empty() || owed_turn {
-        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: owed.clone() })));
+        let Taker { pid, request_id } = by;
+        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: owed.clone(), pid, request_id })));
     }
     if let Some(holding) = holders.get_mut(tree, owner) {
         holding.handed.retain(|seq| !owed.contains(seq) && !gone.contains(seq));

@@ -4,7 +4,7 @@ use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId, WorkerId};
 
 use crate::event::{Owner, Sent, Spoken, TextId};
 use crate::state::apply::Applied;
-use crate::state::outbox::Item;
+use crate::state::outbox::{Item, Taker};
 use crate::state::speech::{Next, Said};
 use crate::state::worker::{Past, Phase, SentEntry, Worker};
 use crate::state::{Job, State};
@@ -66,7 +66,9 @@ impl State {
                 (speech.hello_by, speech.late) = (None, true);
                 Ok(())
             }),
-            Spoken::Acked { tree, owner, items } => self.acked(*tree, *owner, items, at),
+            Spoken::Acked { tree, owner, items, pid, request_id } => {
+                self.acked(*tree, *owner, items, Taker { pid: *pid, request_id: request_id.clone() }, at)
+            }
             Spoken::Read { tree, owner, executions } => {
                 self.on_lead(*tree, *owner, at, |lead| {
                     for execution in executions {
@@ -112,14 +114,10 @@ impl State {
         }
     }
 
-    fn acked(&mut self, tree: TreeId, owner: Owner, items: &[u64], at: Now) -> Applied {
+    fn acked(&mut self, tree: TreeId, owner: Owner, items: &[u64], by: Taker, at: Now) -> Applied {
         let mut told = Vec::new();
         self.on_lead(tree, owner, at, |lead| {
-            for item in items.iter().filter_map(|seq| lead.outbox.take_item(*seq)).collect::<Vec<_>>() {
-                if let Item::Completion { execution, .. } = item {
-                    told.push(execution);
-                }
-            }
+            told = lead.outbox.acknowledge(items, by);
             Ok(())
         })?;
         if let Owner::Worker(worker) = owner {

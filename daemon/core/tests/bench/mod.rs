@@ -192,7 +192,7 @@ pub fn task(caller: Caller, name: &str) -> Task {
 }
 
 pub fn ack(items: &[u64]) -> Speak {
-    Speak::Ack { items: items.to_vec() }
+    Speak::Ack { request_id: None, items: items.to_vec() }
 }
 
 pub fn process(incarnation: Incarnation) -> ProcessIdentity {

@@ -137,7 +137,7 @@ impl World {
             }
         }
         if !unsure.is_empty() {
-            let speak = Speak::Ack { items: unsure.iter().map(|(seq, _)| *seq).collect() };
+            let speak = Speak::Ack { request_id: None, items: unsure.iter().map(|(seq, _)| *seq).collect() };
             self.run_errand(who, Errand::Ack(unsure), speak)?;
         }
         self.ask_again(who)

@@ -198,7 +198,7 @@ impl Model {
                 let (tree, owner) = (known.tree, known.owner);
                 self.push(tree, owner, Item::Notice(*worker));
             }
-            Event::Acked { tree, owner, items } => self.taken_in(*tree, *owner, items)?,
+            Event::Acked { tree, owner, items, .. } => self.taken_in(*tree, *owner, items)?,
             Event::Read { tree, owner, executions } => self.read(*tree, *owner, executions),
             Event::WordsReturned { worker, messages } => {
                 let known = self.worker(*worker)?;
