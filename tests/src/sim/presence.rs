@@ -1,13 +1,13 @@
 //! Roots that leave and come back, trees that live by them, and a daemon that is told to leave.
 
-use roost_core::command::{CallId, Claim, Command};
+use roost_core::command::{CallId, Caller, Claim, Command, Speak};
 use roost_core::effect::{Effect, Reply};
 use roost_core::event::{Event, Record};
 use roost_proto::id::TreeId;
 use roost_proto::limits::REATTACH_MS;
 
 use super::Checked;
-use super::script::{Ask, Asking, Call, Who};
+use super::script::{Ask, Asking, Call, Who, usage};
 use super::world::World;
 
 /// Where the root of a tree is.
@@ -39,7 +39,7 @@ impl World {
         self.presence(index, false)
     }
 
-    /// Another window of the root's takes its lease, and takes nothing in.
+    /// Another window of the root's takes its lease, uses something, and takes nothing in.
     pub(crate) fn window(&mut self, index: usize) -> Checked {
         if self.roots[index].lease.is_none() || self.roots[index].op().is_none() {
             return Ok(());
@@ -47,7 +47,12 @@ impl World {
         self.note("second windows");
         let Some(claim) = self.claim(Who::Root(index)) else { return Ok(()) };
         self.calls += 1;
-        self.step(Command::Hello { call: CallId(self.calls), claim: Some(Claim { lineage: vec![9_999], ..claim }) })
+        let tree = claim.tree;
+        self.step(Command::Hello { call: CallId(self.calls), claim: Some(Claim { lineage: vec![9_999], ..claim }) })?;
+        self.calls += 1;
+        let lease = self.state().trees.get(&tree).map(|tree| tree.lease);
+        let speak = Box::new(Speak::Report { activity: None, usage: Some(usage(1, 7)), says: false });
+        self.step(Command::Speak { call: CallId(self.calls), caller: Caller::Root(tree), lease, speak })
     }
 
     /// The connection of a client is lost; it connects again and asks again.

@@ -26,6 +26,9 @@ pub enum Spoken {
         /// It takes items in while a turn is on.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steers: bool,
+        /// The process behind it: what another one has used comes on top.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
     },
     /// A settled worker has begun a turn of its own accord.
     Busy {
@@ -42,7 +45,7 @@ pub enum Spoken {
         /// Who.
         worker: WorkerId,
     },
-    /// What a process has used since it started, or a root's session.
+    /// What a process has used since it started, a worker's or a root's.
     UsageReported {
         /// The tree.
         tree: TreeId,

@@ -15,8 +15,11 @@ impl State {
     /// One of these events.
     pub(super) fn spoken(&mut self, event: &Spoken, seq: u64, at: Now) -> Applied {
         match event {
-            Spoken::LeaseTaken { tree, owner, lease, can_park, steers } => match owner {
-                Owner::Root => self.on_tree(*tree, at, |tree| tree.lease = *lease),
+            Spoken::LeaseTaken { tree, owner, lease, can_park, steers, pid } => match owner {
+                Owner::Root => self.on_tree(*tree, at, |tree| {
+                    tree.lease = *lease;
+                    pid.iter().for_each(|pid| tree.accounts.spoken_for_by(*pid));
+                }),
                 Owner::Worker(worker) => self.on_worker(*worker, at, |w| {
                     let speech = w.speech.as_mut().ok_or("it does not speak")?;
                     (speech.greeted, speech.hello_by, speech.lease) = (true, None, *lease);

@@ -83,7 +83,8 @@ fn every_spoken() -> Vec<Spoken> {
     let words =
         |sent| Spoken::WordsSent { tree, from: owner, to: Owner::Worker(worker), request_id: "\u{2028}".into(), digest: Digest(3), sent };
     vec![
-        Spoken::LeaseTaken { tree, owner, lease: u64::MAX, can_park: true, steers: false },
+        Spoken::LeaseTaken { tree, owner, lease: u64::MAX, can_park: true, steers: false, pid: None },
+        Spoken::LeaseTaken { tree, owner, lease: 1, can_park: false, steers: true, pid: Some(u32::MAX) },
         Spoken::Busy { worker },
         Spoken::HoldOver { worker },
         Spoken::Said { worker },

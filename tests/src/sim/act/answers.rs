@@ -71,7 +71,11 @@ impl World {
             (Ask::Settle, Reply::Settled(next)) => return self.settled(who, next),
             (Ask::Report { tool, sequence, used }, Reply::Done) => {
                 let owner = self.owner(who);
-                let epoch = if let Who::Proc(of) = who { of.epoch } else { Epoch(0) };
+                let epoch = match who {
+                    Who::Proc(of) => of.epoch,
+                    // Its pid stands for it.
+                    Who::Root(index) => Epoch(u32::try_from(index).unwrap_or(u32::MAX) + 1),
+                };
                 let Some(script) = self.script_mut(who) else { return Ok(()) };
                 script.in_tool = *tool;
                 script.next();
