@@ -5,7 +5,7 @@ use roost_core::event::{
     AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Place, Runner, Sent, Settings, Spoken, StopCause, Timing, TreeOpened,
 };
 use roost_core::state::speech::Held;
-use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId};
+use roost_proto::id::{Epoch, ExecutionId, JobId, MessageId, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 use roost_proto::usage::{Usage, UsageReport};
