@@ -11,7 +11,7 @@ use crate::command::{CallId, Caller, Command, Launch, Speak};
 use crate::effect::Holder;
 use crate::event::{Event, Owner, StopCause};
 use crate::holders::Holders;
-use crate::lifecycle::{close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, wait, words};
+use crate::lifecycle::{close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, unblock, wait, words};
 use crate::rejection::Rejection;
 use crate::schedule::{self, Rules};
 use crate::state::tree::Tree;
@@ -158,7 +158,7 @@ impl Turn<'_, '_> {
             if let (true, Some(asker @ (_, Owner::Worker(worker)))) = (pending.want.blocks(), pending.asker)
                 && !self.calls.has_blocking(asker)
             {
-                wait::stop_waiting(self.step, worker);
+                unblock::stop_waiting(self.step, worker);
             }
         }
     }
@@ -167,7 +167,7 @@ impl Turn<'_, '_> {
     pub(super) fn give_up_on_lost_waits(&mut self) {
         let lost = |worker: &&Worker| worker.is_blocked() && !self.calls.has_blocking((worker.tree, Owner::Worker(worker.id)));
         let lost: Vec<_> = self.step.state.workers.values().filter(lost).map(|worker| worker.id).collect();
-        lost.into_iter().for_each(|worker| wait::stop_waiting(self.step, worker));
+        lost.into_iter().for_each(|worker| unblock::stop_waiting(self.step, worker));
     }
 
     /// Workers that speak and have shown no sign of life for too long: the watchdog of contract section 12.

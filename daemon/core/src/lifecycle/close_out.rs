@@ -2,13 +2,12 @@
 //!
 //! An execution is over only when nothing below it is active, so ends travel upwards: the last child's end may be its lead's.
 
-use roost_proto::id::{ExecutionId, JobId, WorkerId};
+use roost_proto::id::{ExecutionId, JobId, MessageId, WorkerId};
 use roost_proto::link::Signal;
 use roost_proto::outcome::Outcome;
 
 use crate::effect::Effect;
 use crate::event::{Event, Owner, Spoken, StopCause};
-use crate::lifecycle::words;
 use crate::state::State;
 use crate::state::worker::Phase;
 use crate::step::Step;
@@ -44,7 +43,16 @@ fn go_on_with_late_words(step: &mut Step<'_>, worker: WorkerId) {
         let (job, execution) = (JobId(step.state.last_job + 1), ExecutionId(step.state.last_execution + 1));
         step.record(Event::Spoken(Box::new(Spoken::ResumeAccepted { worker, job, execution })));
     } else {
-        words::give_back(step, worker);
+        give_back(step, worker);
+    }
+}
+
+/// Words that nobody is to read any more go back to who has sent them.
+pub fn give_back(step: &mut Step<'_>, worker: WorkerId) {
+    let Some(record) = step.state.workers.get(&worker) else { return };
+    let messages: Vec<MessageId> = record.outbox.late_words().map(|(_, message)| message).collect();
+    if !messages.is_empty() {
+        step.record(Event::Spoken(Box::new(Spoken::WordsReturned { worker, messages })));
     }
 }
 

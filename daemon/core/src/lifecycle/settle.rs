@@ -9,7 +9,7 @@ use crate::command::{CallId, Caller, Settle};
 use crate::effect::{Effect, Reply};
 use crate::event::{Event, Spoken};
 use crate::holders::Holders;
-use crate::lifecycle::{authority, bounds, wait};
+use crate::lifecycle::{authority, bounds, unblock};
 use crate::rejection::Rejection;
 use crate::state::speech::Next;
 use crate::state::tree::Tree;
@@ -104,7 +104,7 @@ fn take_usage(step: &mut Step<'_>, id: WorkerId, settle: &Settle) {
 fn comes_to_rest(step: &mut Step<'_>, id: WorkerId) {
     let Some(worker) = step.state.workers.get(&id) else { return };
     match worker.phase {
-        Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. } => wait::stop_waiting(step, id),
+        Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. } => unblock::stop_waiting(step, id),
         // It had a turn of its own, and this is the end of it.
         Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. } => {
             step.record(Event::Spoken(Box::new(Spoken::Busy { worker: id })));

@@ -4,7 +4,7 @@ use roost_proto::id::{TreeId, WorkerId};
 
 use crate::command::Caller;
 use crate::event::{Event, InterruptScope, Owner, StopCause};
-use crate::lifecycle::{authority, bounds, close_out, words};
+use crate::lifecycle::{authority, bounds, close_out};
 use crate::rejection::Rejection;
 use crate::state::State;
 use crate::state::worker::Worker;
@@ -38,7 +38,7 @@ pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Sto
         stopping.names.push((name.clone(), ended));
         // Its outcome stands; what it was to go on with does not.
         if ended {
-            words::give_back(step, worker);
+            close_out::give_back(step, worker);
         }
         if step.state.workers.get(&worker).is_some_and(|worker| !worker.has_ended()) {
             stopping.awaited.push(worker);

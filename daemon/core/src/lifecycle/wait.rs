@@ -14,7 +14,7 @@ use crate::hand_over::end_of_execution;
 use crate::lifecycle::authority;
 use crate::rejection::Rejection;
 use crate::state::State;
-use crate::state::worker::{Phase, Worker};
+use crate::state::worker::Worker;
 use crate::step::Step;
 use crate::time::Mono;
 use crate::view;
@@ -186,19 +186,6 @@ pub fn consume(step: &mut Step<'_>, tree: TreeId, owner: Owner, request_id: Opti
         return;
     }
     step.record(Event::Consumed { tree, owner, request_id, workers: workers.to_vec(), earlier: earlier.to_vec() });
-}
-
-/// A worker goes on without its call having returned, wherever it stands in it. A process that runs has a slot, whatever the cap says.
-pub fn stop_waiting(step: &mut Step<'_>, worker: WorkerId) {
-    if step.state.workers.get(&worker).is_some_and(|record| matches!(record.phase, Phase::ParkAsked { blocked: true, .. })) {
-        step.record(Event::ParkCancelled { worker, not_before: step.now.mono });
-    }
-    let Some(record) = step.state.workers.get(&worker) else { return };
-    if record.is_lent() {
-        step.record(Event::SlotRetaken { worker });
-    } else if matches!(record.phase, Phase::Blocked { .. }) {
-        step.record(Event::WaitOver { worker });
-    }
 }
 
 /// The ends that this lead is owed of earlier executions of these children, which went on since.

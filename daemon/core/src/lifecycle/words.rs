@@ -1,6 +1,6 @@
 //! Messages between a lead and its direct children: contract section 7. Nothing is accepted and then dropped.
 
-use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId, WorkerId};
+use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId};
 use roost_proto::outcome::Outcome;
 
 use crate::calls::{Calls, Pending, Want};
@@ -113,15 +113,6 @@ fn room(receiver: &Outbox) -> Result<(), Rejection> {
         return Ok(());
     }
     Err(Rejection::Limit { what: "messages that the receiver has not read", limit: WORDS_OWED_MAX })
-}
-
-/// Words that nobody is to read any more go back to who has sent them.
-pub fn give_back(step: &mut Step<'_>, worker: WorkerId) {
-    let Some(record) = step.state.workers.get(&worker) else { return };
-    let messages: Vec<MessageId> = record.outbox.late_words().map(|(_, message)| message).collect();
-    if !messages.is_empty() {
-        step.record(Event::Spoken(Box::new(Spoken::WordsReturned { worker, messages })));
-    }
 }
 
 /// How words reach a child, or why they do not.
