@@ -47,7 +47,8 @@ export interface Notifications {
 
 /** Takes items in: they have entered the caller's input and are not owed any more. Only the lease holder may. */
 export type Ack = {
-  /** For the log. Repeating an acknowledgement gets the same answer with and without one. */
+  /** Repeating an acknowledgement gets the same answer: by this id, or by the process that holds the lease. Somebody else is told
+   * `gone`. */
   request_id?: string | null,
   /** Their numbers. */
   items: Array<number>,

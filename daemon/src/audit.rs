@@ -297,7 +297,7 @@ mod tests {
             Command::Pause { call, caller, paused: true },
             Command::Close { call, caller, now: true },
             Command::Drain { call: Some(call), now: true, timeout_ms: None },
-            speak(Speak::Ack { items: vec![1] }),
+            speak(Speak::Ack { items: vec![1], request_id: None }),
             speak(Speak::ParkDecline { not_before_ms: 1 }),
             speak(Speak::TellLead { request_id: "r".into(), digest: Default::default() }),
         ];

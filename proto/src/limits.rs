@@ -220,6 +220,12 @@ pub const BACKLOG_MAX: usize = 200;
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Most messages of one sender that are remembered for repeats.
 pub const SENT_MAX: usize = 64;
+/// Most messages, its task included, that one receiver may not have read.
+pub const WORDS_OWED_MAX: usize = 1_000;
+/// Most acknowledgements of one receiver that a repeat finds.
+pub const ACKS_REMEMBERED_MAX: usize = 64;
+/// Most processes of one root, besides the one that has its lease, whose usage goes on when they come back.
+pub const ROOT_PROCESSES_REMEMBERED_MAX: usize = 8;
 /// Most items of one look at what is owed.
 pub const INBOX_ITEMS_MAX: usize = 1_000;
 /// Most items of one `ack`, and executions of one `told`.

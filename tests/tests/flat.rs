@@ -96,7 +96,7 @@ impl Bench {
             truncated: false,
             usage: None,
         };
-        for speak in [Speak::Ack { items: vec![1] }, Speak::Settle { settle }] {
+        for speak in [Speak::Ack { request_id: None, items: vec![1] }, Speak::Settle { settle }] {
             self.ask(|call| Command::Speak { call, caller, lease: Some(1), speak: Box::new(speak) });
         }
     }

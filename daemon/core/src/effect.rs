@@ -12,6 +12,7 @@ use crate::event::{Context, Owner, TextId};
 use crate::rejection::Rejection;
 use crate::state::speech::Said;
 
+pub use crate::state::speech::Next;
 pub use reply::{Placed, Reply, Standing};
 
 /// One effect.

@@ -26,7 +26,7 @@ pub struct Holding {
     pub pid: u32,
     /// The items that it was handed and has not acknowledged.
     pub handed: BTreeSet<u64>,
-    /// It knows that it may go on.
+    /// It was handed what it begins its turn with, or goes on with on this connection.
     pub knows_turn: bool,
 }
 

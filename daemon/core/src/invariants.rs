@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use roost_proto::id::{TreeId, WorkerId};
 
 use crate::event::Owner;
+use crate::lifecycle::timers;
 use crate::state::State;
 use crate::state::tree::{Counts, Tree};
 use crate::state::worker::{Phase, Seat, Worker};
+use crate::time::Mono;
 
 /// The first invariant that does not hold, in words.
 pub type Broken = String;
@@ -84,6 +86,12 @@ pub fn check(state: &State) -> Result<(), Broken> {
         }
     }
     Ok(())
+}
+
+/// After a step at this moment nothing that was due is left: no timer came in when it was past already.
+pub fn check_due(state: &State, now: Mono) -> Result<(), Broken> {
+    let late = state.workers.values().find_map(|worker| Some((worker, timers::due(worker, now)?)));
+    late.map_or(Ok(()), |(worker, due)| Err(format!("{} ({:?}): {due:?} is due and was not done", worker.id, worker.phase)))
 }
 
 fn check_worker(state: &State, worker: &Worker) -> Result<(), Broken> {

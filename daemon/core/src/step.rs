@@ -125,7 +125,7 @@ impl<'a> Step<'a> {
                     [Some((*tree, *owner)), None]
                 }
                 Spoken::Settled { worker, .. } => [own(worker), lead_of(worker)],
-                Spoken::WordsReturned { worker } => [lead_of(worker), None],
+                Spoken::WordsReturned { worker, .. } => [lead_of(worker), None],
                 Spoken::WordsSent { tree, to, .. } => [Some((*tree, *to)), None],
                 Spoken::Busy { .. }
                 | Spoken::HoldOver { .. }

@@ -7,7 +7,6 @@ use roost_proto::message::events::{NumberedEvent, Subject, TreeEvent};
 
 use crate::event::{Event, Grant, JobAccepted, Owner, Record, Spoken};
 use crate::state::State;
-use crate::state::outbox::Item;
 use crate::state::worker::Worker;
 use crate::step::tree_of;
 use crate::usage_view;
@@ -18,6 +17,8 @@ pub fn count(state: &State, event: &Event) -> u64 {
     match event {
         Event::JobAccepted(job) => 2 * job.tasks.len() as u64,
         Event::Ended { worker, .. } => 1 + u64::from(backlog(state, *worker).is_some()),
+        // There was nothing to interrupt.
+        Event::Interrupted { asked: Some((_, 0)), .. } => 0,
         Event::TreeOpened(_)
         | Event::SlotTaken { .. }
         | Event::ProcessStarted { .. }
@@ -106,6 +107,7 @@ fn project(state: &State, record: &Record) -> Vec<TreeEvent> {
         Event::Consumed { workers, .. } => TreeEvent::Consumed { workers: workers.clone() },
         Event::CapSet { cap, .. } => TreeEvent::CapSet { cap: *cap },
         Event::PauseSet { paused, .. } => TreeEvent::PauseSet { paused: *paused },
+        Event::Interrupted { asked: Some((_, 0)), .. } => return Vec::new(),
         Event::Interrupted { .. } => TreeEvent::Interrupted {},
         Event::TreeClosed { .. } => TreeEvent::Closed {},
         Event::Spoken(spoken) => return spoken_of(state, spoken, record.seq),
@@ -123,7 +125,7 @@ fn spoken_of(state: &State, spoken: &Spoken, seq: u64) -> Vec<TreeEvent> {
         Spoken::Settled { worker, .. } => TreeEvent::Waiting { of: of(worker) },
         Spoken::Busy { worker } => TreeEvent::Resumed { of: of(worker) },
         Spoken::WordsSent { from, to, .. } => TreeEvent::Message { to: worker_of(*to), from: worker_of(*from), message: MessageId(seq) },
-        Spoken::WordsReturned { worker } => TreeEvent::Undelivered { messages: returned(state, *worker) },
+        Spoken::WordsReturned { messages, .. } => TreeEvent::Undelivered { messages: messages.clone() },
         Spoken::Acked { owner, items, .. } if !items.is_empty() => TreeEvent::Delivered { to: worker_of(*owner), items: items.clone() },
         Spoken::Read { executions, .. } => {
             let worker = |execution| state.executions.get(execution).copied();
@@ -170,21 +172,6 @@ fn resumed(state: &State, worker: WorkerId, job: JobId) -> Vec<TreeEvent> {
     let lead = state.workers.get(&worker).and_then(|worker| worker_of(worker.owner));
     let queued = TreeEvent::Queued { of: of.clone() };
     vec![TreeEvent::Created { of, lead, job, task_index: 0, resume: true }, queued]
-}
-
-/// The newest messages that came back from this worker.
-fn returned(state: &State, worker: WorkerId) -> Vec<MessageId> {
-    let lead = state.workers.get(&worker).and_then(|record| state.lead(record.tree, record.owner));
-    let back = |(_, item): (u64, &Item)| match item {
-        Item::Undelivered { message, to } if *to == worker => Some(*message),
-        Item::Task
-        | Item::Completion { .. }
-        | Item::LeadMessage { .. }
-        | Item::ChildMessage { .. }
-        | Item::Notice { .. }
-        | Item::Undelivered { .. } => None,
-    };
-    lead.map(|lead| lead.outbox.items_to(u64::MAX).filter_map(back).collect()).unwrap_or_default()
 }
 
 /// With this end its lead, which is handed such things, has many that it has not taken in.

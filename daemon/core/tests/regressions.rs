@@ -1,173 +1,28 @@
 //! Faults that were found once and that no scenario table can show: what is told again, and what follows after a restart.
 
-use roost_core::broker::{Broker, Outcome as Stepped};
-use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Role, Settle, Speak, Task};
-use roost_core::effect::{Effect, Owed, OwedKind, Reply, Wake};
-use roost_core::event::{Context, Delivery, Digest, InterruptScope, Join, Place, Runner, Settings, Timing};
+mod bench;
+
+use bench::*;
+use roost_core::broker::Outcome as Stepped;
+use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Role, Speak, Target, Task};
+use roost_core::effect::{Effect, Reply};
+use roost_core::event::{Delivery, Digest, Join, Owner, Runner, Settings, Timing};
 use roost_core::rejection::Rejection;
-use roost_core::state::State;
+use roost_core::state::speech::Next;
 use roost_core::state::worker::Phase;
-use roost_core::time::{Mono, Now};
-use roost_proto::id::{Epoch, Incarnation, Token, TreeId};
-use roost_proto::limits::{PARK_DECLINE_MS_MAX, START_RETRY_MS};
-use roost_proto::link::{ExitStatus, ProcessIdentity, Signal};
-
-const TREE: TreeId = TreeId(7);
-const CONTEXT: Context = Context { digest: Digest(1), bytes: 0, place: Place::Journal };
-const TOKEN: [u8; 16] = [2; 16];
-
-/// A broker with one tree, and the next numbers of its calls and moments.
-struct Bench {
-    broker: Broker,
-    call: u64,
-    now: u64,
-}
-
-impl Bench {
-    fn new(cap: u32) -> Self {
-        let mut bench = Self { broker: Broker::restore(State::default(), None), call: 0, now: 0 };
-        let settings = Settings {
-            cap,
-            budget: 50,
-            lend_slots: true,
-            end_leftovers: true,
-            adopt_orphans: false,
-            stop_grace_ms: 5_000,
-            depth_max: 10,
-            interrupt_scope: InterruptScope::All,
-            group_caps: Vec::new(),
-            delivery: Delivery::default(),
-            join: Join::default(),
-            timing: Timing::default(),
-        };
-        let open = Open { tree: TREE, token: Token::new([1; 16]), request_id: "o".into(), key: None, ephemeral: false, settings };
-        bench.ask(|call| Command::Open { call, open: Box::new(open) });
-        bench
-    }
-
-    fn step(&mut self, command: Command) -> Stepped {
-        self.now += 1;
-        self.broker.step(Now { mono: Mono(self.now), wall_ms: 0 }, command).expect("no fault of the core")
-    }
-
-    fn ask(&mut self, command: impl FnOnce(CallId) -> Command) -> Stepped {
-        self.call += 1;
-        let call = CallId(self.call);
-        self.step(command(call))
-    }
-
-    /// The broker of the next life, over the state that this one has left.
-    fn restart(&mut self) {
-        self.broker = Broker::restore(self.broker.state().clone(), None);
-    }
-
-    fn launch(&mut self, caller: Caller, name: &str) -> Incarnation {
-        let task = Task {
-            name: Some(name.into()),
-            stem: String::new(),
-            token: Token::new(TOKEN),
-            allowance: Allowance::Exactly(if matches!(caller, Caller::Root(_)) { 3 } else { 0 }),
-            // Whoever speaks says so by its name.
-            runner: if name.starts_with("speaker") { Runner::Worker } else { Runner::Command },
-            group: None,
-            timeout_ms: None,
-        };
-        let launch = Launch {
-            request_id: name.into(),
-            digest: Digest(0),
-            tasks: vec![task],
-            foreground: false,
-            attended: false,
-            generation: None,
-            unusable: None,
-        };
-        let stepped = self.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
-        let incarnation = spawned(&stepped).expect("a slot is free").0;
-        self.step(Command::Spawned { incarnation, process: process(incarnation) });
-        incarnation
-    }
-
-    fn exits(&mut self, incarnation: Incarnation) -> Stepped {
-        self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: false })
-    }
-
-    fn worker(&self, incarnation: Incarnation) -> Caller {
-        Caller::Worker { worker: self.broker.state().executions[&incarnation.execution], epoch: incarnation.epoch }
-    }
-
-    /// A process says hello; as the voice of its worker, where that speaks.
-    fn hello(&mut self, incarnation: Incarnation) -> Stepped {
-        let worker = self.broker.state().executions[&incarnation.execution];
-        let speaks = self.broker.state().workers[&worker].speaks();
-        let claim = Claim {
-            tree: TREE,
-            worker: Some(worker),
-            token: Token::new(TOKEN),
-            epoch: Some(incarnation.epoch),
-            lineage: vec![process(incarnation).pid],
-            role: speaks.then_some(Role::Voice { can_park: true, steers: true }),
-        };
-        self.ask(|call| Command::Hello { call, claim: Some(claim) })
-    }
-
-    fn speaks(&mut self, incarnation: Incarnation, speak: Speak) -> Stepped {
-        let caller = self.worker(incarnation);
-        let worker = self.broker.state().executions[&incarnation.execution];
-        let lease = self.broker.state().workers[&worker].speech.as_ref().map(|speech| speech.lease);
-        self.ask(|call| Command::Speak { call, caller, lease, speak: Box::new(speak) })
-    }
-
-    fn settles(&mut self, incarnation: Incarnation) -> Stepped {
-        let settle = Settle {
-            request_id: format!("settle-{}", self.call),
-            answered: true,
-            context: Some(CONTEXT),
-            aborted: false,
-            error: None,
-            wrapped_up: false,
-            truncated: false,
-            usage: None,
-        };
-        self.speaks(incarnation, Speak::Settle { settle })
-    }
-}
-
-fn process(incarnation: Incarnation) -> ProcessIdentity {
-    let pid = u32::try_from(incarnation.execution.0).expect("small") * 100 + incarnation.epoch.0;
-    ProcessIdentity { pid, start_ticks: 1 }
-}
-
-fn spawned(stepped: &Stepped) -> Option<(Incarnation, Option<&Wake>)> {
-    stepped.effects.iter().find_map(
-        |effect| {
-            if let Effect::Spawn(spawn) = effect { Some((spawn.incarnation, spawn.wake.as_ref())) } else { None }
-        },
-    )
-}
-
-/// The names of those whose ends are among these items.
-fn ends(items: &[Owed]) -> Vec<String> {
-    items.iter().filter_map(|item| if let OwedKind::Completion(end) = &item.what { Some(end.name.clone()) } else { None }).collect()
-}
-
-fn names(wake: Option<&Wake>) -> Vec<String> {
-    ends(&wake.expect("a wake").items)
-}
-
-fn delivered(stepped: &Stepped) -> Option<Vec<String>> {
-    stepped.effects.iter().find_map(|effect| if let Effect::Deliver(delivery) = effect { Some(ends(&delivery.items)) } else { None })
-}
-
-fn signals(stepped: &Stepped) -> Vec<Signal> {
-    stepped.effects.iter().filter_map(|effect| if let Effect::Signal { signal, .. } = effect { Some(*signal) } else { None }).collect()
-}
+use roost_core::time::Mono;
+use roost_proto::id::{Epoch, Incarnation, Token};
+use roost_proto::limits::{PARK_DECLINE_MS_MAX, REATTACH_MS, START_RETRY_MS, WORDS_OWED_MAX};
+use roost_proto::link::{ExitStatus, Signal};
+use roost_proto::message::events::TreeEvent;
+use roost_proto::usage::{Usage, UsageReport};
 
 #[test]
 fn an_adopted_process_gets_the_signal_that_its_state_asks_for() {
     let mut bench = Bench::new(2);
-    let one = bench.launch(Caller::Root(TREE), "one");
+    let one = bench.launch(ROOT, "one");
     let names = vec!["one".to_owned()];
-    let stepped = bench.ask(|call| Command::Stop { call, caller: Caller::Root(TREE), names, no_wait: false });
+    let stepped = bench.ask(|call| Command::Stop { call, caller: ROOT, names, no_wait: false });
     assert_eq!(signals(&stepped), [Signal::Term]);
     // The signal goes down with broker and supervisor; the next supervisor knows of no child.
     bench.restart();
@@ -187,8 +42,8 @@ fn an_adopted_process_gets_the_signal_that_its_state_asks_for() {
 #[test]
 fn a_wake_that_is_tried_again_hands_over_what_has_come_in_between() {
     let mut bench = Bench::new(3);
-    let parent = bench.launch(Caller::Root(TREE), "parent");
-    let caller = bench.worker(parent);
+    let parent = bench.launch(ROOT, "parent");
+    let caller = bench.caller(parent);
     let (a, b) = (bench.launch(caller, "a"), bench.launch(caller, "b"));
     bench.ask(|call| Command::Park { call, caller, context: CONTEXT });
     bench.exits(parent);
@@ -209,8 +64,8 @@ fn a_wake_that_is_tried_again_hands_over_what_has_come_in_between() {
 #[test]
 fn a_start_that_is_repeated_after_a_crash_does_not_take_its_subtree_for_settled() {
     let mut bench = Bench::new(3);
-    let parent = bench.launch(Caller::Root(TREE), "parent");
-    let caller = bench.worker(parent);
+    let parent = bench.launch(ROOT, "parent");
+    let caller = bench.caller(parent);
     let (a, b) = (bench.launch(caller, "a"), bench.launch(caller, "b"));
     bench.ask(|call| Command::Park { call, caller, context: CONTEXT });
     bench.exits(parent);
@@ -227,10 +82,8 @@ fn a_start_that_is_repeated_after_a_crash_does_not_take_its_subtree_for_settled(
 #[test]
 fn a_settled_worker_is_told_again_after_a_lost_connection_until_it_shows_that_it_knows() {
     let mut bench = Bench::new(2);
-    let parent = bench.launch(Caller::Root(TREE), "speaker");
-    bench.hello(parent);
-    bench.speaks(parent, Speak::Ack { items: vec![1] });
-    let caller = bench.worker(parent);
+    let parent = bench.speaker(ROOT, "speaker");
+    let caller = bench.caller(parent);
     let child = bench.launch(caller, "child");
     bench.settles(parent);
     assert_eq!(delivered(&bench.exits(child)), Some(vec!["child".to_owned()]));
@@ -240,7 +93,7 @@ fn a_settled_worker_is_told_again_after_a_lost_connection_until_it_shows_that_it
     assert_eq!(delivered(&bench.hello(parent)), Some(vec!["child".to_owned()]));
     // It settles without having read that: it is told once more, and has not settled.
     assert_eq!(delivered(&bench.settles(parent)), Some(vec!["child".to_owned()]));
-    bench.speaks(parent, Speak::Ack { items: vec![2] });
+    bench.speaks(parent, ack(&[2]));
     assert_eq!(delivered(&bench.hello(parent)), None);
     let stepped = bench.settles(parent);
     assert_eq!(signals(&stepped), [Signal::CloseStdin], "nothing below it and nothing owed: that was its last turn");
@@ -249,29 +102,9 @@ fn a_settled_worker_is_told_again_after_a_lost_connection_until_it_shows_that_it
 #[test]
 fn whoever_declines_to_park_is_asked_again_within_the_bound() {
     let mut bench = Bench::new(1);
-    let parent = bench.launch(Caller::Root(TREE), "speaker");
-    bench.hello(parent);
-    bench.speaks(parent, Speak::Ack { items: vec![1] });
-    let caller = bench.worker(parent);
-    let task = Task {
-        name: Some("child".into()),
-        stem: String::new(),
-        token: Token::new(TOKEN),
-        allowance: Allowance::Exactly(0),
-        runner: Runner::Command,
-        group: None,
-        timeout_ms: None,
-    };
-    let launch = Launch {
-        request_id: "c".into(),
-        digest: Digest(0),
-        tasks: vec![task],
-        foreground: false,
-        attended: false,
-        generation: None,
-        unusable: None,
-    };
-    bench.ask(|call| Command::Launch { call, caller, launch: Box::new(launch) });
+    let parent = bench.speaker(ROOT, "speaker");
+    let caller = bench.caller(parent);
+    bench.queue(caller, "child");
     bench.settles(parent);
     for not_before_ms in [u64::MAX, PARK_DECLINE_MS_MAX + 1] {
         bench.speaks(parent, Speak::ParkDecline { not_before_ms });
@@ -286,21 +119,12 @@ fn whoever_declines_to_park_is_asked_again_within_the_bound() {
 #[test]
 fn two_clients_of_one_blocked_worker_are_answered_when_it_has_its_slot() {
     let mut bench = Bench::new(1);
-    let parent = bench.launch(Caller::Root(TREE), "parent");
-    let caller = bench.worker(parent);
-    let task = |name: &str| Task {
-        name: Some(name.into()),
-        stem: String::new(),
-        token: Token::new(TOKEN),
-        allowance: Allowance::Exactly(0),
-        runner: Runner::Command,
-        group: None,
-        timeout_ms: None,
-    };
+    let parent = bench.launch(ROOT, "parent");
+    let caller = bench.caller(parent);
     let launch = Launch {
         request_id: "two".into(),
         digest: Digest(0),
-        tasks: vec![task("a"), task("b")],
+        tasks: vec![task(caller, "a"), task(caller, "b")],
         foreground: false,
         attended: false,
         generation: None,
@@ -329,12 +153,11 @@ fn two_clients_of_one_blocked_worker_are_answered_when_it_has_its_slot() {
 #[test]
 fn an_acknowledgement_takes_what_there_is_and_says_what_is_gone() {
     let mut bench = Bench::new(2);
-    let parent = bench.launch(Caller::Root(TREE), "parent");
-    let caller = bench.worker(parent);
+    let parent = bench.launch(ROOT, "parent");
+    let caller = bench.caller(parent);
     let child = bench.launch(caller, "child");
     bench.exits(child);
-    let stepped =
-        bench.ask(|call| Command::Speak { call, caller, lease: None, speak: Box::new(Speak::Ack { items: vec![u64::MAX, 1, 1] }) });
+    let stepped = bench.ask(|call| Command::Speak { call, caller, lease: None, speak: Box::new(ack(&[u64::MAX, 1, 1])) });
     let acked = Reply::Acked { accepted: vec![1], gone: vec![u64::MAX] };
     assert!(stepped.effects.contains(&Effect::Reply { call: CallId(bench.call), reply: acked }), "{:?}", stepped.effects);
     let Caller::Worker { worker, .. } = caller else { panic!("a worker") };
@@ -359,14 +182,11 @@ fn what_the_world_has_against_a_launch_holds_for_a_new_one_alone() {
         let tasks = vec![task];
         Box::new(Launch { request_id, digest: Digest(digest), tasks, foreground: false, attended: false, generation: None, unusable })
     };
-    let mut ask = |launch| bench.ask(|call| Command::Launch { call, caller: Caller::Root(TREE), launch });
+    let mut ask = |launch| bench.ask(|call| Command::Launch { call, caller: ROOT, launch });
     let receipt = |stepped: &Stepped| {
         stepped.effects.iter().find_map(|effect| {
             if let Effect::Reply { reply: reply @ Reply::Receipt { .. }, .. } = effect { Some(reply.clone()) } else { None }
         })
-    };
-    let refusal = |stepped: &Stepped| {
-        stepped.effects.iter().find_map(|effect| if let Effect::Refuse { rejection, .. } = effect { Some(rejection.clone()) } else { None })
     };
     // A new one is refused and records nothing.
     let refused = ask(launch("r", 1, Some(cwd.clone())));
@@ -380,4 +200,337 @@ fn what_the_world_has_against_a_launch_holds_for_a_new_one_alone() {
     // With other content it is an error, as ever.
     let other = refusal(&ask(launch("r", 2, Some(cwd))));
     assert_eq!(other, Some(Rejection::RequestIdReused { request_id: "r".into() }));
+}
+
+#[test]
+fn a_process_that_parks_before_its_hello_as_a_voice_has_parked() {
+    let mut bench = Bench::new(1);
+    let first = bench.launch(ROOT, "speaker");
+    bench.hello_as(first, None);
+    let caller = bench.caller(first);
+    bench.ask(|call| Command::Park { call, caller, context: CONTEXT });
+    let stepped = bench.exits(first);
+    let second = bench.starts(&stepped);
+    assert_eq!((second.epoch, bench.phase(second)), (Epoch(2), &Phase::Running));
+}
+
+#[test]
+fn a_process_that_waits_before_its_hello_as_a_voice_and_ends_is_not_started_again() {
+    let mut bench = Bench::new(2);
+    let first = bench.speaker(ROOT, "speaker");
+    bench.launch(bench.caller(first), "child");
+    bench.settles(first);
+    // It is woken from its context, and its slot is not lent: there is another one.
+    bench.exits(first);
+    bench.exits(Incarnation { execution: roost_proto::id::ExecutionId(2), epoch: Epoch(1) });
+    let second = Incarnation { epoch: Epoch(2), ..first };
+    bench.step(Command::Spawned { incarnation: second, process: process(second) });
+    bench.hello_as(second, None);
+    bench.launch(bench.caller(second), "other");
+    bench.waits(bench.caller(second), "other", None);
+    assert!(matches!(bench.phase(second), Phase::Blocked { .. }));
+    bench.exits(second);
+    assert!(!matches!(bench.phase(second), Phase::Starting(_)), "{:?}", bench.phase(second));
+}
+
+#[test]
+fn a_process_that_waits_and_whose_hello_does_not_come_is_not_started_again() {
+    let mut bench = Bench::new(2);
+    let parent = bench.launch(ROOT, "speaker");
+    bench.hello_as(parent, None);
+    let caller = bench.caller(parent);
+    bench.launch(caller, "child");
+    bench.waits(caller, "child", None);
+    assert_eq!(signals(&bench.pass(Timing::default().startup_ms)), [Signal::Kill]);
+    bench.exits(parent);
+    assert!(!matches!(bench.phase(parent), Phase::Starting(_)), "{:?}", bench.phase(parent));
+}
+
+#[test]
+fn nobody_parks_after_the_last_word() {
+    let mut bench = Bench::new(1);
+    let parent = bench.speaker(ROOT, "speaker");
+    bench.settles(parent);
+    let caller = bench.caller(parent);
+    let stepped = bench.ask(|call| Command::Park { call, caller, context: CONTEXT });
+    assert_eq!((refusal(&stepped), stepped.records.len()), (Some(Rejection::Stopping), 0));
+}
+
+/// One that speaks was asked to park inside of its call, with one child in the queue behind it. Gives the call too.
+fn asked_in_a_call(bench: &mut Bench, timeout_ms: Option<u64>) -> (Incarnation, CallId) {
+    let parent = bench.speaker(ROOT, "speaker");
+    bench.queue(bench.caller(parent), "child");
+    let stepped = bench.waits(bench.caller(parent), "child", timeout_ms);
+    assert!(stepped.effects.iter().any(|effect| matches!(effect, Effect::AskPark { .. })), "{:?}", stepped.effects);
+    (parent, CallId(bench.call))
+}
+
+#[test]
+fn whoever_was_asked_to_park_in_a_call_that_is_abandoned_goes_on() {
+    let mut bench = Bench::new(1);
+    let (parent, call) = asked_in_a_call(&mut bench, None);
+    bench.step(Command::Abandon { calls: vec![call] });
+    assert_eq!(bench.phase(parent), &Phase::Running);
+    let stepped = bench.speaks(parent, Speak::ParkReady { context: Some(CONTEXT) });
+    assert!(stepped.effects.contains(&Effect::Reply { call: CallId(bench.call), reply: Reply::ParkReady(false) }));
+}
+
+#[test]
+fn whoever_was_asked_to_park_in_a_call_that_does_not_come_back_goes_on() {
+    let mut bench = Bench::of(Settings { cap: 1, timing: Timing { park_deadline_ms: 0, ..Timing::default() }, ..settings() });
+    let (parent, _) = asked_in_a_call(&mut bench, None);
+    bench.restart();
+    bench.step(Command::Reconcile { children: Vec::new() });
+    bench.step(Command::Spawned { incarnation: parent, process: process(parent) });
+    bench.pass(REATTACH_MS + 1);
+    assert_eq!(bench.phase(parent), &Phase::Running);
+}
+
+#[test]
+fn whoever_cannot_park_in_its_call_waits_on_and_is_asked_later() {
+    let mut bench = Bench::of(Settings { cap: 1, timing: Timing { park_deadline_ms: 0, ..Timing::default() }, ..settings() });
+    let parent = bench.speaker(ROOT, "speaker");
+    let caller = bench.caller(parent);
+    bench.queue(caller, "child");
+    // A call without a name cannot go on in another process.
+    let of = Target::Name("child".into());
+    let stepped = bench.ask(|call| Command::Result { call, caller, tree: None, of, wait: true, request_id: None, timeout_ms: None });
+    assert!(stepped.effects.iter().any(|effect| matches!(effect, Effect::AskPark { .. })));
+    let stepped = bench.speaks(parent, Speak::ParkReady { context: Some(CONTEXT) });
+    assert!(stepped.effects.contains(&Effect::Reply { call: CallId(bench.call), reply: Reply::ParkReady(false) }));
+    // It is not asked again at once; its slot can be lent meanwhile.
+    assert!(!stepped.effects.iter().any(|effect| matches!(effect, Effect::AskPark { .. })));
+    assert!(spawned(&stepped).is_some(), "{:?}", bench.phase(parent));
+}
+
+#[test]
+fn the_time_of_a_call_that_runs_out_while_its_worker_leaves_is_over() {
+    let mut bench = Bench::new(1);
+    let (parent, _) = asked_in_a_call(&mut bench, Some(100));
+    let stepped = bench.speaks(parent, Speak::ParkReady { context: Some(CONTEXT) });
+    assert!(stepped.effects.contains(&Effect::Reply { call: CallId(bench.call), reply: Reply::ParkReady(true) }));
+    bench.pass(1_000);
+    let stepped = bench.exits(parent);
+    let child = bench.starts(&stepped);
+    bench.step(Command::Cap { call: CallId(1_000), caller: ROOT, cap: Some(2) });
+    let stepped = bench.pass(1_000);
+    assert_eq!(bench.phase(child), &Phase::Running);
+    assert!(matches!(bench.phase(parent), Phase::Starting(_)), "{:?} {:?}", bench.phase(parent), stepped.effects);
+}
+
+#[test]
+fn a_hello_after_its_time_is_refused_and_the_process_started_again() {
+    let mut bench = Bench::new(2);
+    let first = bench.launch(ROOT, "speaker");
+    assert_eq!(signals(&bench.pass(Timing::default().startup_ms)), [Signal::Kill]);
+    for stepped in [bench.hello(first), bench.hello_as(first, None)] {
+        assert_eq!((refusal(&stepped), stepped.records.len()), (Some(Rejection::StaleEpoch { epoch: first.epoch }), 0));
+    }
+    let caller = bench.caller(first);
+    let stepped = bench.asks_for(caller, "child");
+    assert_eq!(refusal(&stepped), Some(Rejection::StaleEpoch { epoch: first.epoch }));
+    bench.exits(first);
+    let stepped = bench.pass(START_RETRY_MS + 1);
+    assert_eq!(bench.starts(&stepped).epoch, Epoch(2));
+}
+
+#[test]
+fn before_its_hello_nobody_is_idle() {
+    let mut bench = Bench::of(Settings { timing: Timing { idle_ms: 100, ..Timing::default() }, ..settings() });
+    let parent = bench.launch(ROOT, "speaker");
+    bench.pass(1_000);
+    assert!(bench.record(parent).stop.is_none());
+    bench.hello(parent);
+    bench.pass(1_000);
+    assert!(bench.record(parent).stop.is_some(), "from there on it is watched");
+}
+
+#[test]
+fn nothing_that_is_said_after_the_last_word_replaces_it() {
+    let mut bench = Bench::new(1);
+    let parent = bench.speaker(ROOT, "speaker");
+    bench.settles(parent);
+    let said = bench.record(parent).speech.as_ref().and_then(|speech| speech.said);
+    let stepped = bench.speaks(parent, Speak::Report { activity: None, usage: None, says: true });
+    assert_eq!(refusal(&stepped), None);
+    assert_eq!(bench.record(parent).speech.as_ref().and_then(|speech| speech.said), said);
+    assert!(!stepped.effects.iter().any(|effect| matches!(effect, Effect::ForgetText(_))), "{:?}", stepped.effects);
+}
+
+#[test]
+fn an_end_that_is_held_back_for_others_is_no_reason_for_a_turn() {
+    let mut bench = Bench::of(Settings { delivery: Delivery::FollowUp, join: Join::Group, ..settings() });
+    let parent = bench.speaker(ROOT, "speaker");
+    let caller = bench.caller(parent);
+    let (a, _) = (bench.launch(caller, "a"), bench.launch(caller, "b"));
+    bench.exits(a);
+    let stepped = bench.settles(parent);
+    assert!(stepped.effects.contains(&Effect::Reply { call: CallId(bench.call), reply: Reply::Settled(Next::Wait) }), "{stepped:?}");
+}
+
+#[test]
+fn whoever_is_woken_for_what_is_then_read_by_another_way_gets_its_turn() {
+    let mut bench = Bench::new(3);
+    let parent = bench.speaker(ROOT, "speaker");
+    let caller = bench.caller(parent);
+    let (a, _) = (bench.launch(caller, "a"), bench.launch(caller, "b"));
+    bench.settles(parent);
+    assert_eq!(delivered(&bench.exits(a)), Some(vec!["a".to_owned()]));
+    let of = Target::Name("a".into());
+    let stepped = bench.ask(|call| Command::Result { call, caller, tree: None, of, wait: false, request_id: None, timeout_ms: None });
+    assert!(stepped.effects.iter().any(|effect| matches!(effect, Effect::Withdraw { .. })));
+    let bare: Vec<_> = deliveries(&stepped).into_iter().map(|delivery| (delivery.wake, delivery.items.len())).collect();
+    assert_eq!(bare, [(true, 0)]);
+    bench.speaks(parent, ack(&[]));
+    assert!(!bench.record(parent).owed_turn);
+}
+
+#[test]
+fn whoever_is_not_steered_is_handed_nothing_in_the_middle_of_a_turn() {
+    let mut bench = Bench::new(3);
+    let parent = bench.launch(ROOT, "speaker");
+    let stepped = bench.hello_as(parent, Some(Role::Voice { can_park: true, steers: false }));
+    assert_eq!(deliveries(&stepped).len(), 1, "its task");
+    bench.speaks(parent, ack(&[1]));
+    let a = bench.launch(bench.caller(parent), "a");
+    assert_eq!(delivered(&bench.exits(a)), None);
+    // At the end of its turn it is handed that, and nothing more until the next end.
+    assert_eq!(delivered(&bench.settles(parent)), Some(vec!["a".to_owned()]));
+    bench.speaks(parent, ack(&[2]));
+    let b = bench.launch(bench.caller(parent), "b");
+    assert_eq!(delivered(&bench.exits(b)), None);
+    assert_eq!(delivered(&bench.settles(parent)), Some(vec!["b".to_owned()]));
+}
+
+#[test]
+fn an_interrupt_of_nothing_that_is_repeated_stops_nothing() {
+    let mut bench = Bench::new(3);
+    let interrupt = |bench: &mut Bench, request_id: &str| {
+        let request_id = Some(request_id.to_owned());
+        bench.ask(|call| Command::Interrupt { call, caller: ROOT, request_id, no_wait: true })
+    };
+    let first = interrupt(&mut bench, "i");
+    assert!(first.stream.is_empty(), "nothing was interrupted: {:?}", first.stream);
+    let a = bench.launch(ROOT, "a");
+    let stepped = interrupt(&mut bench, "i");
+    assert_eq!((signals(&stepped).len(), bench.record(a).stop.is_some()), (0, false));
+    let stepped = interrupt(&mut bench, "j");
+    assert_eq!((signals(&stepped).len(), stepped.stream.len()), (1, 2));
+}
+
+#[test]
+fn what_a_plain_command_does_not_report_is_not_missing() {
+    let mut bench = Bench::new(3);
+    let parent = bench.launch(ROOT, "parent");
+    let child = bench.speaker(bench.caller(parent), "speaker");
+    let usage = Usage { input: 5, ..Usage::default() };
+    let report = Some(UsageReport { sequence: 1, usage, context_tokens: None });
+    bench.speaks(child, Speak::Report { activity: None, usage: report, says: false });
+    bench.settles(child);
+    bench.exits(child);
+    bench.exits(parent);
+    let accounts = bench.record(parent).accounts.as_ref().expect("its child has reported");
+    assert_eq!((accounts.total().input, accounts.partial, accounts.partial_below), (5, false, false));
+}
+
+#[test]
+fn whoever_dies_without_a_report_has_used_what_nobody_knows() {
+    let mut bench = Bench::new(3);
+    let parent = bench.speaker(ROOT, "speaker");
+    bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Signal(9), leftovers: false });
+    assert!(bench.record(parent).accounts.as_ref().is_some_and(|accounts| accounts.partial));
+    assert!(bench.broker.state().trees[&TREE].accounts.partial_below);
+}
+
+#[test]
+fn words_that_come_back_are_announced_once() {
+    let mut bench = Bench::new(2);
+    let parent = bench.speaker(ROOT, "speaker");
+    let tell = |bench: &mut Bench, request_id: &str| {
+        let (request_id, name) = (request_id.to_owned(), "speaker".to_owned());
+        let speak = Box::new(Speak::Message { request_id, digest: Digest(1), name, allowance: None });
+        bench.ask(|call| Command::Speak { call, caller: ROOT, lease: None, speak })
+    };
+    let stop = |bench: &mut Bench| {
+        let names = vec!["speaker".to_owned()];
+        let stepped = bench.ask(|call| Command::Stop { call, caller: ROOT, names, no_wait: true });
+        let back = |event: &TreeEvent| if let TreeEvent::Undelivered { messages } = event { Some(messages.len()) } else { None };
+        stepped.stream.iter().filter_map(|(_, event)| back(&event.event)).collect::<Vec<_>>()
+    };
+    bench.settles(parent);
+    tell(&mut bench, "a");
+    assert_eq!(stop(&mut bench), [1]);
+    bench.exits(parent);
+    let stepped = tell(&mut bench, "on");
+    let again = bench.starts(&stepped);
+    bench.hello(again);
+    bench.speaks(again, ack(&[1, 2, 3]));
+    bench.settles(again);
+    tell(&mut bench, "b");
+    assert_eq!(stop(&mut bench), [1]);
+}
+
+#[test]
+fn words_that_nobody_reads_have_a_bound() {
+    let mut bench = Bench::new(2);
+    let parent = bench.launch(ROOT, "speaker");
+    let tell = |bench: &mut Bench, number: usize| {
+        let (request_id, name) = (format!("m{number}"), "speaker".to_owned());
+        let speak = Box::new(Speak::Message { request_id, digest: Digest(1), name, allowance: None });
+        bench.ask(|call| Command::Speak { call, caller: ROOT, lease: None, speak })
+    };
+    // Its task is the first of them.
+    for number in 1..WORDS_OWED_MAX {
+        assert_eq!(refusal(&tell(&mut bench, number)), None);
+    }
+    let refused = tell(&mut bench, WORDS_OWED_MAX);
+    assert!(matches!(refusal(&refused), Some(Rejection::Limit { limit: WORDS_OWED_MAX, .. })), "{refused:?}");
+    assert!(refused.records.is_empty());
+    bench.hello(parent);
+    bench.speaks(parent, ack(&[1]));
+    assert_eq!(refusal(&tell(&mut bench, WORDS_OWED_MAX)), None);
+    for number in 0..WORDS_OWED_MAX {
+        let speak = Speak::TellLead { request_id: format!("l{number}"), digest: Digest(1) };
+        assert_eq!(refusal(&bench.speaks(parent, speak)), None);
+    }
+    let speak = Speak::TellLead { request_id: "one more".into(), digest: Digest(1) };
+    assert!(matches!(refusal(&bench.speaks(parent, speak)), Some(Rejection::Limit { .. })));
+}
+
+#[test]
+fn what_one_lead_has_taken_in_is_gone_for_another() {
+    let mut bench = Bench::new(2);
+    let child = bench.launch(ROOT, "child");
+    bench.exits(child);
+    let claim =
+        |pid| Claim { tree: TREE, worker: None, token: Token::new([1; 16]), epoch: None, lineage: vec![pid], role: Some(Role::Root) };
+    let acks = |bench: &mut Bench, lease, request_id: Option<&str>| {
+        let speak = Box::new(Speak::Ack { request_id: request_id.map(str::to_owned), items: vec![1] });
+        let stepped = bench.ask(|call| Command::Speak { call, caller: ROOT, lease, speak });
+        let accepted = |effect: &Effect| {
+            if let Effect::Reply { reply: Reply::Acked { accepted, gone }, .. } = effect {
+                Some((accepted.len(), gone.len()))
+            } else {
+                None
+            }
+        };
+        stepped.effects.iter().find_map(accepted).expect("an answer")
+    };
+    let (taken, gone) = ((1, 0), (0, 1));
+    bench.ask(|call| Command::Hello { call, claim: Some(claim(7)) });
+    assert_eq!(acks(&mut bench, Some(1), Some("a")), taken);
+    // The same process once more, also over a new connection and after a restart.
+    bench.restart();
+    bench.ask(|call| Command::Hello { call, claim: Some(claim(7)) });
+    assert_eq!(acks(&mut bench, Some(2), None), taken);
+    // Another one, unless it repeats the very call.
+    bench.ask(|call| Command::Hello { call, claim: Some(claim(8)) });
+    assert_eq!((acks(&mut bench, Some(3), Some("b")), acks(&mut bench, Some(3), None)), (gone, gone));
+    assert_eq!(acks(&mut bench, Some(3), Some("a")), taken);
+    // The first one still knows.
+    bench.ask(|call| Command::Hello { call, claim: Some(claim(7)) });
+    assert_eq!(acks(&mut bench, Some(4), None), taken);
+    // Callers without a lease are no process that is known.
+    bench.step(Command::LeaseGone { tree: TREE, owner: Owner::Root, lease: 4 });
+    assert_eq!((acks(&mut bench, None, None), acks(&mut bench, None, Some("a"))), (gone, taken));
 }

@@ -115,7 +115,7 @@ impl Bench {
             role: Some(Role::Voice { can_park: true, steers: true }),
         };
         let stepped = self.ask(|call| Command::Hello { call, claim: Some(claim) });
-        self.speaks(incarnation, Speak::Ack { items: vec![1] });
+        self.speaks(incarnation, Speak::Ack { request_id: None, items: vec![1] });
         stepped
     }
 

@@ -124,7 +124,8 @@ pub enum ItemKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
-    /// For the log. Repeating an acknowledgement gets the same answer with and without one.
+    /// Repeating an acknowledgement gets the same answer: by this id, or by the process that holds the lease. Somebody else is told
+    /// `gone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Their numbers.

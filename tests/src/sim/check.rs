@@ -11,6 +11,7 @@ use roost_core::state::State;
 use roost_core::state::outbox::Item;
 use roost_core::state::tree::Tree;
 use roost_core::state::worker::{Phase, Worker};
+use roost_core::time::Mono;
 use roost_core::{invariants, recover};
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::link::Signal;
@@ -25,6 +26,7 @@ use super::{Checked, kernel::Proc};
 pub(crate) fn step(world: &World, outcome: &Stepped, before: &BTreeMap<TreeId, u32>, same_moment: bool) -> Checked {
     let state = world.state();
     invariants::check(state)?;
+    invariants::check_due(state, Mono(world.now))?;
     for tree in state.open_trees() {
         slots(state, tree, outcome, before)?;
         work_conservation(state, tree, world.broker.cap_of_all(), world.broker.is_draining())?;
@@ -372,6 +374,7 @@ pub(crate) fn spoken(world: &mut World, command: &Command, outcome: &Stepped) ->
             given.entry((to.tree, to.owner)).or_default().extend(items);
         } else if let Effect::Deliver(delivery) = effect {
             handed(world, delivery, given.get(&(delivery.to.tree, delivery.to.owner)))?;
+            in_turn(world, delivery, command, outcome)?;
         }
     }
     held_back(world)
@@ -385,10 +388,31 @@ fn idle(world: &mut World, worker: WorkerId) -> Checked {
     let last = world.pulses.get(&worker).copied().unwrap_or(0);
     let in_tool =
         world.procs().any(|(_, proc)| proc.worker == worker && proc.main && proc.script.life == world.life && proc.script.in_tool);
+    if record.speech.as_ref().is_none_or(|speech| !speech.greeted) {
+        return Err(format!("{} is ended as silent before its hello (T7)", record.name));
+    }
     if idle_ms == 0 || in_tool || last + idle_ms > world.now {
         return Err(format!("{} is ended as silent: in a tool {in_tool}, last heard of at {last} (T7)", record.name));
     }
     Ok(())
+}
+
+/// Whoever cannot be steered is handed something at the start of a turn or of a connection only.
+fn in_turn(world: &World, delivery: &Delivery, command: &Command, outcome: &Stepped) -> Checked {
+    let Owner::Worker(to) = delivery.to.owner else { return Ok(()) };
+    let Some(worker) = world.state().workers.get(&to) else { return Ok(()) };
+    let settles = matches!(command, Command::Speak { caller: Caller::Worker { worker, .. }, speak, .. }
+        if *worker == to && matches!(**speak, Speak::Settle { .. }));
+    let begins = |event: &Event| match event {
+        Event::Resumed { worker } => *worker == to,
+        Event::Spoken(spoken) => matches!(**spoken, Spoken::LeaseTaken { owner, .. } if owner == delivery.to.owner),
+        _ => false,
+    };
+    let steers = worker.speech.as_ref().is_none_or(|speech| speech.steers);
+    if steers || settles || worker.owed_turn || outcome.records.iter().any(|record| begins(&record.event)) {
+        return Ok(());
+    }
+    Err(format!("{} cannot be steered and is handed {:?} in the middle of a turn", worker.name, delivery.items))
 }
 
 /// What is handed over is owed, or is taken back in the same breath; and nothing older is left out.

@@ -15,7 +15,7 @@ use super::world::World;
 const NOBODY: u32 = u32::MAX;
 
 /// How many kinds of them there are.
-pub(crate) const KINDS: u8 = 17;
+pub(crate) const KINDS: u8 = 20;
 
 impl World {
     /// One of them speaks about this living process.
@@ -43,6 +43,7 @@ impl World {
             record.is_some_and(|worker| worker.incarnation() == of && worker.can_speak() && !matches!(worker.phase, Phase::Leaving { .. }));
         let answered = may_call && record.is_some_and(|worker| worker.has_answered());
         let held = may_call && self.script(Who::Proc(of)).is_some_and(|script| script.life == self.life && script.lease.is_some());
+        let late = record.and_then(|worker| worker.speech.as_ref()).is_some_and(|speech| speech.late);
         let task = Task {
             name: Some("late".into()),
             stem: "w".into(),
@@ -81,19 +82,25 @@ impl World {
             4 => hello(Claim { worker: None, ..claim }),
             5 => Command::Cap { call, caller: stale, cap: None },
             6 => Command::Park { call, caller: stale, context },
-            7 => speak(stale, lease, Speak::Ack { items: vec![1, 2, 3] }),
+            7 => speak(stale, lease, Speak::Ack { request_id: None, items: vec![1, 2, 3] }),
             8 => speak(stale, lease, Speak::Settle { settle }),
             9 => speak(stale, lease, Speak::ParkReady { context: Some(context) }),
             10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: false },
             // A stranger with the right token; before its process is known it would have to wait.
             11 if known => hello(Claim { lineage: vec![1, NOBODY], ..claim }),
             // The same process over an older connection.
-            13 if lease.is_some_and(|lease| lease > 0) && may_call => speak(current, older, Speak::Ack { items: vec![1, 2, 3] }),
+            13 if lease.is_some_and(|lease| lease > 0) && may_call => {
+                speak(current, older, Speak::Ack { request_id: None, items: vec![1, 2, 3] })
+            }
             14 if lease.is_some_and(|lease| lease > 0) && may_call => speak(current, older, Speak::Settle { settle }),
             // A tool of its own takes its voice.
             15 if held && known => hello(Claim { lineage: vec![77_777, pid], ..claim }),
             // It has said its last word and begins something new.
             16 if answered => Command::Launch { call, caller: current, launch: Box::new(launch) },
+            // Its hello has not come in time.
+            18 if late => hello(claim),
+            19 if late => hello(Claim { role: None, ..claim }),
+            17 if answered => Command::Park { call, caller: current, context },
             _ => Command::Wait {
                 call,
                 caller: stale,

@@ -7,7 +7,7 @@ use roost_proto::id::TreeId;
 use roost_proto::limits::REATTACH_MS;
 
 use super::Checked;
-use super::script::{Ask, Asking, Call, Who};
+use super::script::{Ask, Asking, Call, Who, usage};
 use super::world::World;
 
 /// Where the root of a tree is.
@@ -48,8 +48,8 @@ impl World {
         self.presence(index, false)
     }
 
-    /// Another window of the root's takes its lease. It takes nothing in and is gone, or the root goes on in it from here on, and what
-    /// is gone later is the one before.
+    /// Another window of the root's takes its lease. It uses something, takes nothing in and is gone, or the root goes on in it from here
+    /// on, and what is gone later is the one before.
     pub(crate) fn window(&mut self, index: usize) -> Checked {
         let who = Who::Root(index);
         if self.roots[index].lease.is_none() || self.roots[index].op().is_none() {
@@ -71,7 +71,12 @@ impl World {
         }
         self.note("second windows");
         self.calls += 1;
-        self.step(Command::Hello { call: CallId(self.calls), claim: Some(Claim { lineage: vec![9_999], ..claim }) })
+        let tree = claim.tree;
+        self.step(Command::Hello { call: CallId(self.calls), claim: Some(Claim { lineage: vec![9_999], ..claim }) })?;
+        self.calls += 1;
+        let lease = self.state().trees.get(&tree).map(|tree| tree.lease);
+        let speak = Box::new(Speak::Report { activity: None, usage: Some(usage(1, 7)), says: false });
+        self.step(Command::Speak { call: CallId(self.calls), caller: Caller::Root(tree), lease, speak })
     }
 
     /// A window that has lost its lease acknowledges something, or is closed.
@@ -89,7 +94,7 @@ impl World {
         }
         self.step(Command::Tick)?;
         self.calls += 1;
-        let (call, speak) = (CallId(self.calls), Box::new(Speak::Ack { items: (1..50).collect() }));
+        let (call, speak) = (CallId(self.calls), Box::new(Speak::Ack { items: (1..50).collect(), request_id: None }));
         let command = Command::Speak { call, caller: Caller::Root(tree), lease: Some(lease), speak };
         let outcome = self.broker.step(self.moment(), command).map_err(|error| format!("the broker stops: {error}"))?;
         let refused = |effect: &Effect| matches!(effect, Effect::Refuse { call: of, .. } if *of == call);

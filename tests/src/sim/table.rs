@@ -213,7 +213,7 @@ impl Table {
             "tells" => speak(Speak::TellLead { request_id, digest: Digest(1) }),
             "ready" => speak(Speak::ParkReady { context: Some(context) }),
             "declines" => speak(Speak::ParkDecline { not_before_ms: names.concat().parse().unwrap_or(0) }),
-            "acks" => speak(Speak::Ack { items: names.iter().filter_map(|word| word.parse().ok()).collect() }),
+            "acks" => speak(Speak::Ack { request_id: None, items: names.iter().filter_map(|word| word.parse().ok()).collect() }),
             "stop" => Command::Stop { call, caller, names: owned, no_wait: false },
             "interrupt" => Command::Interrupt { call, caller, request_id: None, no_wait: false },
             "cap" => Command::Cap { call, caller, cap: number },

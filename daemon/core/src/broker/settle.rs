@@ -11,7 +11,7 @@ use crate::event::{Event, Grant, Owner};
 use crate::lifecycle::{connect, deliver};
 use crate::rejection::Rejection;
 use crate::schedule::{self, Decision};
-use crate::state::worker::Phase;
+use crate::state::worker::{Phase, Worker};
 
 impl Turn<'_, '_> {
     /// Runs waiting calls and the scheduler in turn until nothing moves.
@@ -198,13 +198,7 @@ impl Turn<'_, '_> {
         }
         for call in self.calls.take_over() {
             let Some(pending) = self.calls.get(call) else { continue };
-            let is_blocked = |worker| {
-                self.step
-                    .state
-                    .workers
-                    .get(&worker)
-                    .is_some_and(|w| matches!(w.phase, Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. }))
-            };
+            let is_blocked = |worker| self.step.state.workers.get(&worker).is_some_and(Worker::is_blocked);
             match pending.asker {
                 Some(asker @ (_, Owner::Worker(worker))) if pending.want.blocks() && is_blocked(worker) => {
                     self.calls.hold(asker, call);

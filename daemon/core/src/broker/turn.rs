@@ -11,11 +11,11 @@ use crate::command::{CallId, Caller, Command, Launch, Speak};
 use crate::effect::Holder;
 use crate::event::{Event, Owner, StopCause};
 use crate::holders::Holders;
-use crate::lifecycle::{close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, wait, words};
+use crate::lifecycle::{close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, unblock, wait, words};
 use crate::rejection::Rejection;
 use crate::schedule::{self, Rules};
 use crate::state::tree::Tree;
-use crate::state::worker::Phase;
+use crate::state::worker::{Phase, Worker};
 use crate::step::Step;
 use crate::time::Mono;
 use crate::usage_view;
@@ -122,7 +122,7 @@ impl Turn<'_, '_> {
             Speak::Settle { settle } => settle::settle(step, holders, call, caller, lease, settle),
             Speak::ParkReady { context } => park::ready(step, calls, call, caller, lease, context),
             Speak::ParkDecline { not_before_ms } => park::decline(step, call, caller, lease, not_before_ms),
-            Speak::Ack { items } => deliver::ack(step, holders, call, caller, lease, &items),
+            Speak::Ack { request_id, items } => deliver::ack(step, holders, call, caller, lease, request_id, &items),
             Speak::Inbox => deliver::inbox(step, call, caller),
             Speak::Message { request_id, digest, name, allowance } => {
                 words::message(step, calls, call, caller, words::Once { request_id, digest }, &name, allowance)
@@ -155,44 +155,28 @@ impl Turn<'_, '_> {
     fn abandon(&mut self, gone: &[CallId]) {
         for call in gone {
             let Some(pending) = self.calls.remove(*call) else { continue };
-            if let (true, Some(asker)) = (pending.want.blocks(), pending.asker)
+            if let (true, Some(asker @ (_, Owner::Worker(worker)))) = (pending.want.blocks(), pending.asker)
                 && !self.calls.has_blocking(asker)
             {
-                self.unblock(asker.1);
+                unblock::stop_waiting(self.step, worker);
             }
-        }
-    }
-
-    /// A worker went on without its call having returned. A process that runs has a slot, whatever the cap says.
-    pub(super) fn unblock(&mut self, owner: Owner) {
-        let Owner::Worker(worker) = owner else { return };
-        let Some(record) = self.step.state.workers.get(&worker) else { return };
-        if record.is_lent() {
-            self.step.record(Event::SlotRetaken { worker });
-        } else if matches!(record.phase, Phase::Blocked { .. }) {
-            self.step.record(Event::WaitOver { worker });
         }
     }
 
     /// After a restart: blocked workers whose clients have not come back.
     pub(super) fn give_up_on_lost_waits(&mut self) {
-        let blocked: Vec<_> = self
-            .step
-            .state
-            .workers
-            .values()
-            .filter(|worker| matches!(worker.phase, Phase::Blocked { .. }))
-            .map(|worker| (worker.tree, Owner::Worker(worker.id)))
-            .filter(|asker| !self.calls.has_blocking(*asker))
-            .collect();
-        blocked.into_iter().for_each(|asker| self.unblock(asker.1));
+        let lost = |worker: &&Worker| worker.is_blocked() && !self.calls.has_blocking((worker.tree, Owner::Worker(worker.id)));
+        let lost: Vec<_> = self.step.state.workers.values().filter(lost).map(|worker| worker.id).collect();
+        lost.into_iter().for_each(|worker| unblock::stop_waiting(self.step, worker));
     }
 
     /// Workers that speak and have shown no sign of life for too long: the watchdog of contract section 12.
     fn end_silent(&mut self) {
         for worker in self.holders.silent(self.step.now.mono) {
             let Some(record) = self.step.state.workers.get(&worker) else { continue };
-            if record.phase == Phase::Running && record.stop.is_none() {
+            // Before its hello a process has its own time.
+            let greeted = record.speech.as_ref().is_some_and(|speech| speech.greeted);
+            if greeted && record.phase == Phase::Running && record.stop.is_none() {
                 close_out::end_subtree(self.step, worker, StopCause::Idle);
             }
         }

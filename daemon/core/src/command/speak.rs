@@ -40,6 +40,8 @@ pub enum Speak {
     },
     /// A lead or a worker has taken in items that it was owed.
     Ack {
+        /// Repeating it gets the same answer, whoever repeats it.
+        request_id: Option<String>,
         /// Their numbers.
         items: Vec<u64>,
     },

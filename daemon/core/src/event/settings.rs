@@ -1,6 +1,5 @@
 //! What holds for a whole tree, as its opening recorded it. Fields that came later have defaults, so that older journals load.
 
-use roost_proto::limits;
 use serde::{Deserialize, Serialize};
 
 /// What holds for a whole tree; see the message of the same name.
@@ -78,24 +77,24 @@ pub struct Timing {
 }
 
 impl Default for Timing {
-    /// What a tree that was opened before there were such settings was opened with. Whoever changes one of these numbers for new trees
-    /// must leave the old one here: replay depends on it.
+    /// What a tree that was opened before there were such settings was opened with: replay depends on these numbers, so they never
+    /// change, whatever `limits.rs` gives a new tree.
     fn default() -> Self {
         Self {
-            settle_to_exit_ms: limits::SETTLE_TO_EXIT_MS,
-            leftovers_grace_ms: limits::LEFTOVERS_GRACE_MS,
-            start_retries: limits::START_RETRIES,
-            start_retry_ms: limits::START_RETRY_MS,
-            early_wake_dwell_ms: limits::EARLY_WAKE_DWELL_MS,
-            wake_bypass: limits::WAKE_BYPASS,
-            park_deadline_ms: limits::PARK_DEADLINE_MS,
-            park_again_ms: limits::PARK_AGAIN_MS,
-            startup_ms: limits::STARTUP_MS,
-            idle_ms: limits::IDLE_MS,
-            hold_ms: limits::HOLD_MS,
-            join_window_ms: limits::JOIN_WINDOW_MS,
-            join_hold_ms: limits::JOIN_HOLD_MS,
-            join_straggler_ms: limits::JOIN_STRAGGLER_MS,
+            settle_to_exit_ms: 5_000,
+            leftovers_grace_ms: 1_000,
+            start_retries: 2,
+            start_retry_ms: 1_000,
+            early_wake_dwell_ms: 250,
+            wake_bypass: 32,
+            park_deadline_ms: 10_000,
+            park_again_ms: 5_000,
+            startup_ms: 120_000,
+            idle_ms: 1_200_000,
+            hold_ms: 200,
+            join_window_ms: 100,
+            join_hold_ms: 30_000,
+            join_straggler_ms: 15_000,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What happened with workers that speak the protocol, and with words, deliveries and usage.
 
-use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
+use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId, WorkerId};
 use roost_proto::outcome::Outcome;
 use roost_proto::usage::UsageReport;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub enum Spoken {
         /// It takes items in while a turn is on.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steers: bool,
+        /// The process behind it: what another one has used comes on top.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
     },
     /// A settled worker has begun a turn of its own accord.
     Busy {
@@ -42,7 +45,7 @@ pub enum Spoken {
         /// Who.
         worker: WorkerId,
     },
-    /// What a process has used since it started, or a root's session.
+    /// What a process has used since it started, a worker's or a root's.
     UsageReported {
         /// The tree.
         tree: TreeId,
@@ -97,6 +100,12 @@ pub enum Spoken {
         owner: Owner,
         /// Their numbers.
         items: Vec<u64>,
+        /// The process that has, where it held the lease: its repeats get the same answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+        /// The call, for a repeat of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
     },
     /// A lead has read ends that it was owed by another way than an item.
     Read {
@@ -126,6 +135,9 @@ pub enum Spoken {
     WordsReturned {
         /// The worker that does not read them.
         worker: WorkerId,
+        /// Which, for whoever looks on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<MessageId>,
     },
     /// An ended worker goes on with a new execution, in the queue.
     ResumeAccepted {
@@ -164,7 +176,7 @@ impl Spoken {
             | Self::Settled { worker, .. }
             | Self::Answered { worker, .. }
             | Self::StartupOver { worker }
-            | Self::WordsReturned { worker }
+            | Self::WordsReturned { worker, .. }
             | Self::ResumeAccepted { worker, .. }
             | Self::AllowanceSet { worker, .. } => Ok(*worker),
             Self::LeaseTaken { tree, .. }

@@ -2,7 +2,7 @@
 //!
 //! An execution is over only when nothing below it is active, so ends travel upwards: the last child's end may be its lead's.
 
-use roost_proto::id::{ExecutionId, JobId, WorkerId};
+use roost_proto::id::{ExecutionId, JobId, MessageId, WorkerId};
 use roost_proto::link::Signal;
 use roost_proto::outcome::Outcome;
 
@@ -39,13 +39,21 @@ fn end_upwards(step: &mut Step<'_>, worker: WorkerId, outcome: Outcome) {
 fn go_on_with_late_words(step: &mut Step<'_>, worker: WorkerId) {
     let Some(record) = step.state.workers.get(&worker).filter(|record| record.outbox.has_late_words()) else { return };
     let open = record.stop.is_none() && step.state.trees.get(&record.tree).is_some_and(|tree| tree.closed_at.is_none());
-    let event = if open && record.context.is_some() {
+    if open && record.context.is_some() {
         let (job, execution) = (JobId(step.state.last_job + 1), ExecutionId(step.state.last_execution + 1));
-        Spoken::ResumeAccepted { worker, job, execution }
+        step.record(Event::Spoken(Box::new(Spoken::ResumeAccepted { worker, job, execution })));
     } else {
-        Spoken::WordsReturned { worker }
-    };
-    step.record(Event::Spoken(Box::new(event)));
+        give_back(step, worker);
+    }
+}
+
+/// Words that nobody is to read any more go back to who has sent them.
+pub fn give_back(step: &mut Step<'_>, worker: WorkerId) {
+    let Some(record) = step.state.workers.get(&worker) else { return };
+    let messages: Vec<MessageId> = record.outbox.late_words().map(|(_, message)| message).collect();
+    if !messages.is_empty() {
+        step.record(Event::Spoken(Box::new(Spoken::WordsReturned { worker, messages })));
+    }
 }
 
 fn finished_lead(state: &State, worker: WorkerId) -> Option<(WorkerId, Outcome)> {

@@ -71,7 +71,14 @@ fn stand(step: &mut Step<'_>, holders: &mut Holders, claim: &Claim, role: Role) 
     let (delivery, hold_ms) = (tree.settings.delivery, tree.settings.timing.hold_ms);
     let lease = step.state.lead(claim.tree, owner).ok_or(Rejection::UnknownIdentity)?.lease + 1;
     let holder = Holder { tree: claim.tree, owner, lease };
-    step.record(Event::Spoken(Box::new(Spoken::LeaseTaken { tree: claim.tree, owner, lease, can_park, steers })));
+    step.record(Event::Spoken(Box::new(Spoken::LeaseTaken {
+        tree: claim.tree,
+        owner,
+        lease,
+        can_park,
+        steers,
+        pid: claim.lineage.first().copied(),
+    })));
     if let Some(from) = holders.take(holder, pid) {
         step.effects.push(Effect::LeaseLost { from });
     }

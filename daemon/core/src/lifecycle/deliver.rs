@@ -7,10 +7,10 @@ use crate::effect::{Delivery, Effect, Holder, Owed, Reply};
 use crate::event::{Event, Owner, Spoken};
 use crate::hand_over::owed;
 use crate::holders::Holders;
-use crate::lifecycle::authority;
+use crate::lifecycle::{authority, bounds};
 use crate::rejection::Rejection;
 use crate::state::State;
-use crate::state::outbox::Item;
+use crate::state::outbox::{Item, Taker};
 use crate::state::worker::{Phase, Worker};
 use crate::step::Step;
 use roost_proto::limits::INBOX_ITEMS_MAX;
@@ -18,9 +18,8 @@ use roost_proto::limits::INBOX_ITEMS_MAX;
 /// A settled worker goes on with what it is owed, or with the news that nothing below it is active any more.
 pub fn rouse(step: &mut Step<'_>, worker: WorkerId) {
     let Some(record) = step.state.workers.get(&worker) else { return };
-    let settled = matches!(record.phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. });
     let completions_wake = step.state.trees.get(&record.tree).is_some_and(|tree| tree.settings.delivery.wakes());
-    if settled && record.stop.is_none() && (record.outbox.wakes(completions_wake) || record.active_children == 0) {
+    if record.is_settled() && record.stop.is_none() && (record.outbox.wakes(completions_wake) || record.active_children == 0) {
         step.record(Event::Resumed { worker });
     }
 }
@@ -28,12 +27,13 @@ pub fn rouse(step: &mut Step<'_>, worker: WorkerId) {
 /// Hands the holder of a lease what it was not handed yet.
 pub fn push(step: &mut Step<'_>, holders: &mut Holders, tree: TreeId, owner: Owner) {
     let Some(holding) = holders.get_mut(tree, owner) else { return };
+    let is_new = !std::mem::replace(&mut holding.knows_turn, true);
     let Some((record, lead)) = step.state.trees.get(&tree).zip(step.state.lead(tree, owner)) else { return };
     let mode = record.settings.delivery;
     let turn = match owner {
         Owner::Root => false,
         Owner::Worker(worker) => match step.state.workers.get(&worker) {
-            Some(worker) if reads_now(worker, holding.handed.is_empty()) => worker.owed_turn && !holding.knows_turn,
+            Some(worker) if reads_now(worker, is_new) => worker.owed_turn && is_new,
             Some(_) | None => return,
         },
     };
@@ -51,11 +51,11 @@ pub fn push(step: &mut Step<'_>, holders: &mut Holders, tree: TreeId, owner: Own
     let to = Holder { tree, owner, lease: holding.lease };
     let delivery = Delivery { to, wake, active_children: lead.active_children, items };
     holding.handed.extend(handed);
-    holding.knows_turn = true;
     step.effects.push(Effect::Deliver(Box::new(delivery)));
 }
 
-/// Whether a worker takes items in where it stands. Without the capability to be steered that is at the start of a turn only.
+/// Whether a worker takes items in where it stands. Without the capability to be steered that is at the start of a turn only, or of
+/// a connection: nobody knows what has come of the one before.
 fn reads_now(worker: &Worker, is_new: bool) -> bool {
     let steers = worker.speech.as_ref().is_some_and(|speech| speech.steers);
     match worker.phase {
@@ -90,8 +90,10 @@ pub fn ack(
     call: CallId,
     caller: Caller,
     lease: Option<u64>,
+    request_id: Option<String>,
     items: &[u64],
 ) -> Result<(), Rejection> {
+    request_id.as_ref().map_or(Ok(()), |request_id| bounds::label("the request id", request_id))?;
     let (tree, owner) = authority::asker(step.state, caller)?;
     let lead = step.state.lead(tree, owner).ok_or(Rejection::UnknownIdentity)?;
     // Whoever only makes calls may take items in where nobody holds the lease.
@@ -105,11 +107,14 @@ pub fn ack(
     let mut seen = std::collections::BTreeSet::new();
     let items: Vec<u64> = items.iter().copied().filter(|seq| seen.insert(*seq)).collect();
     let (owed, known): (Vec<u64>, Vec<u64>) = items.into_iter().partition(|seq| lead.outbox.get(*seq).is_some());
-    // The answer to an acknowledgement may have been lost: a repeat gets the same one.
-    let (before, gone): (Vec<u64>, Vec<u64>) = known.into_iter().partition(|seq| lead.outbox.was_taken_in(*seq));
+    // The answer to an acknowledgement may have been lost: a repeat gets the same one. Somebody else's does not.
+    let pid = lease.and_then(|_| holders.get(tree, owner)).map(|holding| holding.pid).filter(|pid| *pid > 0);
+    let by = Taker { pid, request_id };
+    let (before, gone): (Vec<u64>, Vec<u64>) = known.into_iter().partition(|seq| lead.outbox.was_taken_in(*seq, &by));
     let owed_turn = matches!(owner, Owner::Worker(worker) if step.state.workers.get(&worker).is_some_and(|worker| worker.owed_turn));
     if !owed.is_empty() || owed_turn {
-        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: owed.clone() })));
+        let Taker { pid, request_id } = by;
+        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: owed.clone(), pid, request_id })));
     }
     if let Some(holding) = holders.get_mut(tree, owner) {
         holding.handed.retain(|seq| !owed.contains(seq) && !gone.contains(seq));
@@ -150,6 +155,10 @@ pub fn withdraw(step: &mut Step<'_>, holders: &mut Holders, tree: TreeId, owner:
         return;
     }
     holding.handed.retain(|seq| !items.contains(seq));
+    // It may have been held back to begin a turn with: that begins without it.
+    if matches!(owner, Owner::Worker(worker) if step.state.workers.get(&worker).is_some_and(|worker| worker.owed_turn)) {
+        holding.knows_turn = false;
+    }
     let to = Holder { tree, owner, lease: holding.lease };
     step.effects.push(Effect::Withdraw { to, items });
 }

@@ -16,7 +16,8 @@ use crate::step::Step;
 /// A plain command parks itself. Its process must exit once it is told.
 pub fn park(step: &mut Step<'_>, call: CallId, caller: Caller, context: Context) -> Result<(), Rejection> {
     let worker = authority::worker(step.state, caller, "park")?;
-    if step.state.workers.get(&worker).is_some_and(|worker| worker.stop.is_some()) {
+    // Nothing follows on a last word.
+    if step.state.workers.get(&worker).is_some_and(|worker| worker.stop.is_some() || worker.has_answered()) {
         return Err(Rejection::Stopping);
     }
     // A lent slot is taken back first: whoever is on the way out counts until it is gone.
@@ -58,6 +59,11 @@ pub fn ready(
         let incarnation = worker.incarnation();
         step.record(Event::Parked { worker: id, context, held });
         step.effects.push(Effect::Signal { incarnation, signal: Signal::CloseStdin });
+    } else if worker.stop.is_none()
+        && let Some(timing) = step.state.timing_of(id)
+    {
+        // Its call cannot go on in another process: it keeps on waiting, and another one is asked.
+        step.record(Event::ParkCancelled { worker: id, not_before: step.now.mono + timing.park_again_ms });
     }
     step.reply(call, Reply::ParkReady(possible));
     Ok(())

@@ -136,9 +136,14 @@ fn freed(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus) {
 }
 
 /// Whether a process that ended before its hello is started again, and when: one that said nothing in time, or one that was to go on from
-/// a saved context. It has produced nothing, so nothing runs twice.
+/// a saved context. It has produced nothing, so nothing runs twice. One that had parked, waited or lent its slot without a hello has
+/// done something: it ends as every process does.
 fn another_try(step: &Step<'_>, worker: &Worker, status: ExitStatus) -> Option<(crate::time::Mono, String)> {
     let speech = worker.speech.as_ref()?;
+    let at_start = matches!(worker.phase, Phase::Running | Phase::Emptying { parked: false, outcome: None, .. });
+    if !worker.slot || !at_start {
+        return None;
+    }
     let again = speech.late || worker.context.is_some();
     let timing = step.state.timing_of(worker.id)?;
     if speech.greeted || !again || worker.stop.is_some() || speech.tries >= timing.start_retries {
@@ -198,20 +203,8 @@ fn adopt(state: &State, worker: &Worker) -> Effect {
     Effect::Adopt { incarnation, process: worker.process, leftovers_grace_ms }
 }
 
-/// The signal of a stop may have been lost with the broker that had decided it, or with the supervisor that was to send it.
+/// A signal may have been lost with the broker that had decided it, or with the supervisor that was to send it.
 fn signal_again(step: &mut Step<'_>, incarnation: Incarnation) {
-    let Some(worker) = living(step.state, incarnation) else { return };
-    let kill = match (&worker.phase, worker.stop) {
-        (_, Some(stop)) => stop.killed,
-        (Phase::Leaving { killed: true, .. } | Phase::Closing { killed: true, .. }, None) => true,
-        // The end of its input may have been lost too.
-        (Phase::Leaving { .. } | Phase::Closing { .. }, None) if worker.speaks() => {
-            step.effects.push(Effect::Signal { incarnation, signal: Signal::CloseStdin });
-            return;
-        }
-        (_, None) if worker.speech.as_ref().is_some_and(|speech| speech.late) => true,
-        _ => return,
-    };
-    let signal = if kill { Signal::Kill } else { Signal::Term };
-    step.effects.push(Effect::Signal { incarnation, signal });
+    let open = living(step.state, incarnation).and_then(Worker::open_signal);
+    step.effects.extend(open.map(|signal| Effect::Signal { incarnation, signal }));
 }

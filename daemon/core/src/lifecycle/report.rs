@@ -6,7 +6,6 @@ use crate::event::{Event, Owner, Spoken};
 use crate::holders::Holders;
 use crate::lifecycle::authority;
 use crate::rejection::Rejection;
-use crate::state::worker::Phase;
 use crate::step::Step;
 use roost_proto::usage::UsageReport;
 
@@ -68,7 +67,7 @@ fn of_worker(step: &mut Step<'_>, holders: &mut Holders, caller: Caller, lease: 
     let idle_ms = step.state.trees.get(&tree).map_or(0, |tree| tree.settings.timing.idle_ms);
     let tool = report.activity.map(|activity| activity == Activity::Tool);
     holders.beat(id, step.now.mono, idle_ms, tool);
-    let settled = matches!(worker.phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. });
+    let (settled, answered) = (worker.is_settled(), worker.has_answered());
     let said = worker.speech.as_ref().and_then(|speech| speech.said).filter(|_| !settled);
     let starts = matches!(report.activity, Some(Activity::Busy | Activity::Tool)) && settled && worker.stop.is_none();
     if starts {
@@ -77,7 +76,8 @@ fn of_worker(step: &mut Step<'_>, holders: &mut Holders, caller: Caller, lease: 
     if let Some(usage) = report.usage.filter(|_| news) {
         step.record(Event::Spoken(Box::new(Spoken::UsageReported { tree, owner: Owner::Worker(id), report: usage })));
     }
-    if report.says && (starts || !settled) {
+    // Nothing follows on a last word.
+    if report.says && (starts || !settled) && !answered {
         step.effects.extend(said.map(|said| Effect::ForgetText(said.text)));
         step.record(Event::Spoken(Box::new(Spoken::Said { worker: id })));
     }

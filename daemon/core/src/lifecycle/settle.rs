@@ -9,7 +9,7 @@ use crate::command::{CallId, Caller, Settle};
 use crate::effect::{Effect, Reply};
 use crate::event::{Event, Spoken};
 use crate::holders::Holders;
-use crate::lifecycle::{authority, bounds};
+use crate::lifecycle::{authority, bounds, unblock};
 use crate::rejection::Rejection;
 use crate::state::speech::Next;
 use crate::state::tree::Tree;
@@ -104,12 +104,7 @@ fn take_usage(step: &mut Step<'_>, id: WorkerId, settle: &Settle) {
 fn comes_to_rest(step: &mut Step<'_>, id: WorkerId) {
     let Some(worker) = step.state.workers.get(&id) else { return };
     match worker.phase {
-        Phase::Blocked { .. } if worker.is_lent() => step.record(Event::SlotRetaken { worker: id }),
-        Phase::Blocked { .. } => step.record(Event::WaitOver { worker: id }),
-        Phase::ParkAsked { blocked: true, .. } => {
-            step.record(Event::ParkCancelled { worker: id, not_before: step.now.mono });
-            step.record(Event::WaitOver { worker: id });
-        }
+        Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. } => unblock::stop_waiting(step, id),
         // It had a turn of its own, and this is the end of it.
         Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. } => {
             step.record(Event::Spoken(Box::new(Spoken::Busy { worker: id })));
@@ -130,7 +125,7 @@ fn comes_to_rest(step: &mut Step<'_>, id: WorkerId) {
 /// Whether it would miss something by ending or waiting now.
 fn owes_turn(worker: &Worker, tree: &Tree) -> bool {
     let mode = tree.settings.delivery;
-    let ends = mode.pushes() && worker.outbox.ends() > 0 && (mode.wakes() || worker.active_children == 0);
+    let ends = mode.pushes() && (mode.wakes() || worker.active_children == 0) && worker.outbox.has_ready_ends();
     worker.outbox.wakes(false) || ends
 }
 

@@ -3,7 +3,7 @@
 use roost_proto::id::{TreeId, WorkerId};
 
 use crate::command::Caller;
-use crate::event::{Event, InterruptScope, Owner, Spoken, StopCause};
+use crate::event::{Event, InterruptScope, Owner, StopCause};
 use crate::lifecycle::{authority, bounds, close_out};
 use crate::rejection::Rejection;
 use crate::state::State;
@@ -37,8 +37,8 @@ pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Sto
         let ended = step.state.workers.get(&worker).is_some_and(|worker| worker.has_ended() || worker.has_answered());
         stopping.names.push((name.clone(), ended));
         // Its outcome stands; what it was to go on with does not.
-        if ended && step.state.workers.get(&worker).is_some_and(|worker| worker.outbox.has_late_words()) {
-            step.record(Event::Spoken(Box::new(Spoken::WordsReturned { worker })));
+        if ended {
+            close_out::give_back(step, worker);
         }
         if step.state.workers.get(&worker).is_some_and(|worker| !worker.has_ended()) {
             stopping.awaited.push(worker);
@@ -71,6 +71,11 @@ pub fn interrupt(step: &mut Step<'_>, caller: Caller, request_id: Option<String>
     let children: Vec<WorkerId> = step.state.active_children(tree, Owner::Root).into_iter().filter(reaches).collect();
     let active: Vec<WorkerId> = children.iter().flat_map(|child| std::iter::once(*child).chain(step.state.active_below(*child))).collect();
     if active.is_empty() {
+        // A repeat of it must not stop what is launched meanwhile.
+        if let Some(request_id) = request_id {
+            let generation = step.state.tree(tree)?.generation;
+            step.record(Event::Interrupted { tree, generation, asked: Some((request_id, 0)) });
+        }
         return Ok((tree, 0, Vec::new()));
     }
     let generation = step.state.tree(tree)?.generation + 1;

@@ -6,7 +6,7 @@ use roost_proto::link::Signal;
 use crate::effect::Effect;
 use crate::event::{Event, Spoken, StopCause};
 use crate::lifecycle::close_out;
-use crate::state::worker::{Phase, Starting};
+use crate::state::worker::{Phase, Starting, Worker};
 use crate::step::Step;
 use crate::time::Mono;
 
@@ -27,51 +27,83 @@ pub fn fire(step: &mut Step<'_>, since: Mono) {
     }
 }
 
+/// What is due for a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Its time to leave is over.
+    Kill,
+    /// Its wall time is.
+    Timeout,
+    /// Its process has not said hello.
+    HelloLate,
+    /// The call in which it parked gives up.
+    CallOver,
+    /// Its start is tried again.
+    Retry,
+    /// It has not answered a request to park.
+    ParkOver,
+}
+
+/// The first thing that is due for a worker.
+pub fn due(worker: &Worker, now: Mono) -> Option<Due> {
+    let past = |at: Option<Mono>| at.is_some_and(|at| at <= now);
+    if let Some(stop) = worker.stop {
+        return (worker.has_process() && !stop.killed && stop.kill_at <= now).then_some(Due::Kill);
+    }
+    if let Phase::Leaving { kill_at, killed: false } | Phase::Closing { kill_at, killed: false, .. } = worker.phase
+        && past(kill_at)
+    {
+        return Some(Due::Kill);
+    }
+    if past(worker.timeout_at) && !worker.has_ended() && !matches!(worker.phase, Phase::Finishing { .. }) {
+        return Some(Due::Timeout);
+    }
+    if worker.held.as_ref().is_some_and(|held| !held.over && past(held.deadline)) && worker.has_parked() {
+        return Some(Due::CallOver);
+    }
+    let hello_by = worker.speech.as_ref().and_then(|speech| speech.hello_by);
+    match worker.phase {
+        Phase::Running | Phase::Blocked { .. } if past(hello_by) => Some(Due::HelloLate),
+        Phase::Starting(Starting { again_at, .. }) if past(again_at) => Some(Due::Retry),
+        Phase::ParkAsked { deadline, .. } if past(deadline) => Some(Due::ParkOver),
+        Phase::Queued
+        | Phase::Starting(_)
+        | Phase::Running
+        | Phase::Blocked { .. }
+        | Phase::Waiting { .. }
+        | Phase::ParkAsked { .. }
+        | Phase::Leaving { .. }
+        | Phase::Parked { .. }
+        | Phase::Closing { .. }
+        | Phase::Emptying { .. }
+        | Phase::Gone { .. }
+        | Phase::Finishing { .. }
+        | Phase::Ended { .. } => None,
+    }
+}
+
 fn fire_worker(step: &mut Step<'_>, id: WorkerId) {
-    let now = step.now.mono;
     let Some(worker) = step.state.workers.get(&id) else { return };
-    let incarnation = worker.incarnation();
-    let kill = match (&worker.phase, worker.stop) {
-        (_, Some(stop)) => worker.has_process() && !stop.killed && stop.kill_at <= now,
-        (Phase::Leaving { kill_at: Some(at), killed: false }, None) => *at <= now,
-        (Phase::Closing { kill_at, killed: false, .. }, None) => kill_at.is_some_and(|at| at <= now),
-        _ => false,
-    };
-    if kill {
-        step.record(Event::KillSent { worker: id });
-        step.effects.push(Effect::Signal { incarnation, signal: Signal::Kill });
-        return;
-    }
-    if worker.stop.is_some() {
-        return;
-    }
-    if worker.timeout_at.is_some_and(|at| at <= now) && !worker.has_ended() && !matches!(worker.phase, Phase::Finishing { .. }) {
-        close_out::end_subtree(step, id, StopCause::Timeout);
-        return;
-    }
-    let hello_late = worker.speech.as_ref().and_then(|speech| speech.hello_by).is_some_and(|at| at <= now);
-    if hello_late && worker.phase == Phase::Running {
-        step.record(Event::Spoken(Box::new(Spoken::StartupOver { worker: id })));
-        step.effects.push(Effect::Signal { incarnation, signal: Signal::Kill });
-        return;
-    }
-    if matches!(worker.phase, Phase::Parked { .. })
-        && worker.held.as_ref().is_some_and(|held| !held.over && held.deadline.is_some_and(|at| at <= now))
-    {
-        step.record(Event::Spoken(Box::new(Spoken::HoldOver { worker: id })));
-        return;
-    }
-    if let Phase::Starting(Starting { again_at: Some(at), .. }) = worker.phase
-        && at <= now
-    {
-        let epoch = Epoch(worker.epoch.0 + 1);
-        step.record(Event::StartRetried { worker: id, epoch });
-        step.spawn(id);
-    } else if let Phase::ParkAsked { deadline: Some(at), .. } = worker.phase
-        && at <= now
-        && let Some(timing) = step.state.timing_of(id)
-    {
-        let not_before = now + timing.park_again_ms;
-        step.record(Event::ParkCancelled { worker: id, not_before });
+    let (incarnation, now) = (worker.incarnation(), step.now.mono);
+    match due(worker, now) {
+        Some(Due::Kill) => {
+            step.record(Event::KillSent { worker: id });
+            step.effects.push(Effect::Signal { incarnation, signal: Signal::Kill });
+        }
+        Some(Due::Timeout) => close_out::end_subtree(step, id, StopCause::Timeout),
+        Some(Due::HelloLate) => {
+            step.record(Event::Spoken(Box::new(Spoken::StartupOver { worker: id })));
+            step.effects.push(Effect::Signal { incarnation, signal: Signal::Kill });
+        }
+        Some(Due::CallOver) => step.record(Event::Spoken(Box::new(Spoken::HoldOver { worker: id }))),
+        Some(Due::Retry) => {
+            step.record(Event::StartRetried { worker: id, epoch: Epoch(incarnation.epoch.0 + 1) });
+            step.spawn(id);
+        }
+        Some(Due::ParkOver) => {
+            let park_again_ms = step.state.timing_of(id).map_or(0, |timing| timing.park_again_ms);
+            step.record(Event::ParkCancelled { worker: id, not_before: now + park_again_ms });
+        }
+        None => {}
     }
 }

@@ -9,9 +9,10 @@ use crate::event::{Digest, Event, Owner, Sent, Spoken};
 use crate::lifecycle::{authority, bounds};
 use crate::rejection::Rejection;
 use crate::state::State;
+use crate::state::outbox::Outbox;
 use crate::state::worker::{Phase, Worker};
 use crate::step::Step;
-use roost_proto::limits::BUDGET_MAX;
+use roost_proto::limits::{BUDGET_MAX, WORDS_OWED_MAX};
 
 /// A request that must not be carried out twice.
 pub struct Once {
@@ -41,6 +42,7 @@ pub fn message(
     let unknown = || Rejection::UnknownWorker { names: vec![name.to_owned()] };
     let child = step.state.child_of(tree, owner, name).ok_or_else(unknown)?;
     let sent = way_to(step.state, child)?;
+    room(&child.outbox)?;
     let raised = allowance.filter(|allowance| *allowance != child.ledger.limit());
     if let Some(allowance) = raised {
         may_have(step.state, child, allowance)?;
@@ -71,6 +73,7 @@ pub fn tell_lead(step: &mut Step<'_>, calls: &mut Calls, call: CallId, caller: C
     if let Owner::Worker(lead) = lead {
         may_read(step.state.workers.get(&lead).ok_or(Rejection::LeadGone)?)?;
     }
+    room(step.state.lead(tree, lead).ok_or(Rejection::LeadGone)?.outbox)?;
     let message = send(step, tree, from, lead, once, Sent::ToLead);
     answer(calls, call, (tree, from), message, Sent::ToLead);
     Ok(())
@@ -102,6 +105,14 @@ fn sent_before(state: &State, tree: TreeId, owner: Owner, once: &Once) -> Result
         Some(_) => Err(Rejection::RequestIdReused { request_id: once.request_id.clone() }),
         None => Ok(None),
     }
+}
+
+/// Who reads nothing is told no more.
+fn room(receiver: &Outbox) -> Result<(), Rejection> {
+    if receiver.words() < WORDS_OWED_MAX {
+        return Ok(());
+    }
+    Err(Rejection::Limit { what: "messages that the receiver has not read", limit: WORDS_OWED_MAX, next: "wait until it has read some" })
 }
 
 /// How words reach a child, or why they do not.

@@ -1,5 +1,8 @@
 //! What a worker has used: contract section 11. Reports are cumulative over one process, so a repeat or an older one changes nothing.
 
+use std::collections::VecDeque;
+
+use roost_proto::limits::ROOT_PROCESSES_REMEMBERED_MAX;
 use roost_proto::usage::{Usage, UsageReport};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +15,12 @@ pub struct Accounts {
     current: Usage,
     /// The number of that report.
     sequence: u64,
+    /// Which process that is, of a root's, which may have several that take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    speaker: Option<u32>,
+    /// The last of the others, and what they have reported: it is counted as past.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    others: VecDeque<Reported>,
     /// All that descendants have used.
     pub below: Usage,
     /// A process was ended before it could say the last of it.
@@ -20,6 +29,14 @@ pub struct Accounts {
     pub partial_below: bool,
     /// The context size last reported: a snapshot.
     pub context_tokens: Option<u64>,
+}
+
+/// The newest report of one process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Reported {
+    pid: u32,
+    usage: Usage,
+    sequence: u64,
 }
 
 /// Why a report is not taken.
@@ -69,6 +86,21 @@ impl Accounts {
         self.sequence = 0;
     }
 
+    /// From here on this process of the root's reports. One that is new counts from 0, one that comes back goes on where it was.
+    pub fn spoken_for_by(&mut self, pid: u32) {
+        let Some(speaker) = self.speaker.replace(pid).filter(|speaker| *speaker != pid) else { return };
+        if self.others.len() == ROOT_PROCESSES_REMEMBERED_MAX {
+            self.others.pop_front();
+        }
+        self.others.push_back(Reported { pid: speaker, usage: self.current, sequence: self.sequence });
+        self.turn_over();
+        let Some(index) = self.others.iter().position(|other| other.pid == pid) else { return };
+        if let Some(Reported { usage, sequence, .. }) = self.others.remove(index) {
+            self.past = difference(self.past, usage).unwrap_or_default();
+            (self.current, self.sequence) = (usage, sequence);
+        }
+    }
+
     /// Descendants have used this much more.
     pub fn add_below(&mut self, added: Usage) {
         self.below = self.below.with(added);
@@ -116,5 +148,27 @@ mod tests {
         assert_eq!((accounts.own().input, accounts.partial), (35, false));
         assert_eq!(accounts.added(&report(2, 4)), Err(Refused::Shrunk));
         assert_eq!(accounts.added(&report(2, u64::MAX)), Err(Refused::TooLarge));
+    }
+
+    #[test]
+    fn every_process_of_a_root_counts_once() {
+        let mut accounts = Accounts::default();
+        let mut says = |pid, sequence, input| {
+            accounts.spoken_for_by(pid);
+            let report = report(sequence, input);
+            if accounts.added(&report).unwrap().is_some() {
+                accounts.take(&report);
+            }
+            accounts.own().input
+        };
+        assert_eq!((says(7, 1, 100), says(7, 2, 150)), (100, 150));
+        // Another one counts from 0, and from 1; the first one comes back with what it had.
+        assert_eq!((says(8, 1, 10), says(7, 2, 150), says(7, 3, 200)), (160, 160, 210));
+        assert_eq!((says(8, 1, 10), says(8, 2, 20)), (210, 220));
+        for pid in 9..100 {
+            says(pid, 1, 1);
+        }
+        assert_eq!(accounts.own().input, 311);
+        assert_eq!(accounts.others.len(), ROOT_PROCESSES_REMEMBERED_MAX);
     }
 }

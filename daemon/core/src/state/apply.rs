@@ -92,7 +92,7 @@ impl State {
             Event::Resumed { worker } => self.on_worker(*worker, at, |w| {
                 w.owed_turn = true;
                 w.new_turn();
-                w.pass(Phase::Running, |phase, _| matches!(phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. }))
+                w.goes_on()
             }),
             Event::ParkAsked { worker, deadline } => self.on_worker(*worker, at, |w| {
                 let (since, blocked) = match w.phase {
@@ -123,8 +123,8 @@ impl State {
             Event::MainExited { worker, status } => self.on_worker(*worker, at, |w| {
                 let parked = matches!(w.phase, Phase::Leaving { .. });
                 let outcome = if let Phase::Closing { outcome, .. } = &w.phase { Some(outcome.clone()) } else { None };
-                let speaks = w.can_speak();
-                w.pass(Phase::Emptying { status: *status, parked, outcome }, |_, _| speaks)
+                let lives = w.has_process() && !matches!(w.phase, Phase::Emptying { .. });
+                w.pass(Phase::Emptying { status: *status, parked, outcome }, |_, _| lives)
             }),
             Event::SlotFreed { worker, status } => self.slot_freed(*worker, *status, at),
             Event::StopAsked { worker, cause, kill_at } => {
@@ -212,7 +212,7 @@ impl State {
             if !w.has_process() {
                 return Err("it has no process");
             }
-            cut_off = !parked && outcome.is_none();
+            cut_off = !parked && outcome.is_none() && w.speech.as_ref().is_some_and(|speech| speech.greeted);
             w.slot = false;
             w.process = None;
             w.owed_turn = false;

@@ -2,15 +2,13 @@
 //!
 //! It knows no text: a completion's is the child's own record, a message's lies beside its event in the journal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 
 use roost_proto::id::{ExecutionId, MessageId, WorkerId};
+use roost_proto::limits::ACKS_REMEMBERED_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::event::TextId;
-
-/// So many items that were read by another way are remembered.
-const READ_MAX: usize = 1_024;
 
 /// One thing owed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,14 +61,30 @@ pub enum Item {
     },
 }
 
+/// Who has taken items in: a repeat of it is known by either.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taker {
+    /// The process, where it held the lease.
+    pub pid: Option<u32>,
+    /// The call.
+    pub request_id: Option<String>,
+}
+
+impl Taker {
+    fn is(&self, other: &Self) -> bool {
+        let same_process = self.pid.is_some() && self.pid == other.pid;
+        same_process || (self.request_id.is_some() && self.request_id == other.request_id)
+    }
+}
+
 /// The items of one receiver, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Outbox {
     next_seq: u64,
     items: BTreeMap<u64, Item>,
-    /// The newest items that were read by another way: who acknowledges one of them late must not take it in.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    read: BTreeSet<u64>,
+    /// The newest acknowledgements.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    acked: VecDeque<(Taker, Vec<u64>)>,
     by_execution: BTreeMap<ExecutionId, u64>,
     /// Messages and the task: a reason for a turn whatever the tree's delivery mode is.
     words: u32,
@@ -109,17 +123,24 @@ impl Outbox {
         let seq = self.by_execution.remove(&execution)?;
         let item = self.items.remove(&seq)?;
         self.count(&item, -1);
-        self.read.insert(seq);
-        if self.read.len() > READ_MAX {
-            self.read.pop_first();
-        }
         Some(seq)
     }
 
-    /// Whether an item was taken in by an acknowledgement: a repeat of that gets the same answer.
-    pub fn was_taken_in(&self, seq: u64) -> bool {
-        let oldest = if self.read.len() < READ_MAX { 0 } else { self.read.first().copied().unwrap_or(0) };
-        seq <= self.next_seq && seq > oldest && !self.read.contains(&seq) && !self.items.contains_key(&seq)
+    /// Takes in what is owed of these. Gives the executions whose ends were among them.
+    pub fn acknowledge(&mut self, seqs: &[u64], by: Taker) -> Vec<ExecutionId> {
+        let taken: Vec<(u64, Item)> = seqs.iter().filter_map(|seq| Some((*seq, self.take_item(*seq)?))).collect();
+        if self.acked.len() == ACKS_REMEMBERED_MAX {
+            self.acked.pop_front();
+        }
+        if !taken.is_empty() {
+            self.acked.push_back((by, taken.iter().map(|(seq, _)| *seq).collect()));
+        }
+        taken.into_iter().filter_map(|(_, item)| execution_of(&item)).collect()
+    }
+
+    /// Whether an item was acknowledged by the very same: a repeat gets the same answer, and nobody else takes it in once more.
+    pub fn was_taken_in(&self, seq: u64, by: &Taker) -> bool {
+        self.acked.iter().any(|(taker, seqs)| taker.is(by) && seqs.contains(&seq))
     }
 
     /// The receiver has taken this item in.
@@ -135,14 +156,13 @@ impl Outbox {
     /// The receiver has taken in everything up to this number. Gives the executions whose ends it was told.
     pub fn take_to(&mut self, last: u64) -> Vec<ExecutionId> {
         let seqs: Vec<u64> = self.items.range(..=last).map(|(seq, _)| *seq).collect();
-        let told = |item| if let Item::Completion { execution, .. } = item { Some(execution) } else { None };
-        seqs.into_iter().filter_map(|seq| self.take_item(seq)).filter_map(told).collect()
+        seqs.into_iter().filter_map(|seq| self.take_item(seq)).filter_map(|item| execution_of(&item)).collect()
     }
 
     /// Everything, and nothing is owed any more; numbers go on.
     pub fn take_all(&mut self) -> Vec<Item> {
-        let Self { next_seq, items, read, .. } = std::mem::take(self);
-        (self.next_seq, self.read) = (next_seq, read);
+        let Self { next_seq, items, .. } = std::mem::take(self);
+        self.next_seq = next_seq;
         items.into_values().collect()
     }
 
@@ -179,7 +199,20 @@ impl Outbox {
 
     /// Whether words came after an outcome.
     pub fn has_late_words(&self) -> bool {
-        self.words > 0 && self.items.values().any(|item| matches!(item, Item::LeadMessage { after_end: true, .. }))
+        self.words > 0 && self.late_words().next().is_some()
+    }
+
+    /// The words that came after an outcome, with their numbers.
+    pub fn late_words(&self) -> impl Iterator<Item = (u64, MessageId)> + '_ {
+        self.items.iter().filter_map(|(seq, item)| match item {
+            Item::LeadMessage { message, after_end: true } => Some((*seq, *message)),
+            Item::Task
+            | Item::Completion { .. }
+            | Item::LeadMessage { .. }
+            | Item::ChildMessage { .. }
+            | Item::Notice { .. }
+            | Item::Undelivered { .. } => None,
+        })
     }
 
     /// Whether nothing is owed.
@@ -195,6 +228,16 @@ impl Outbox {
     /// How many ends are owed.
     pub fn ends(&self) -> usize {
         self.by_execution.len()
+    }
+
+    /// Whether an end is owed that is not held back.
+    pub fn has_ready_ends(&self) -> bool {
+        self.ready().any(|(_, item)| matches!(item, Item::Completion { .. }))
+    }
+
+    /// How many messages are owed, the task included.
+    pub fn words(&self) -> usize {
+        self.words as usize
     }
 
     /// Whether this execution's end is owed.
@@ -241,6 +284,10 @@ impl Outbox {
     }
 }
 
+fn execution_of(item: &Item) -> Option<ExecutionId> {
+    if let Item::Completion { execution, .. } = item { Some(*execution) } else { None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,8 +306,19 @@ mod tests {
         assert!(!outbox.owes(ExecutionId(3)) && outbox.owes(ExecutionId(4)) && outbox.wakes(true));
         assert!(outbox.take_item(4).is_some() && outbox.take_item(4).is_none());
         assert_eq!((outbox.last_seq(), outbox.ends(), outbox.wakes(true)), (4, 0, false));
-        // The second was read by another way, the others were taken in.
-        assert_eq!((1..=5).map(|seq| outbox.was_taken_in(seq)).collect::<Vec<_>>(), [true, false, true, true, false]);
+    }
+
+    #[test]
+    fn only_a_repeat_of_an_acknowledgement_gets_its_answer() {
+        let mut outbox = Outbox::default();
+        (1..=4).for_each(|number| outbox.push(end(number)));
+        let taker = |pid, request: Option<&str>| Taker { pid, request_id: request.map(str::to_owned) };
+        outbox.take(ExecutionId(2));
+        assert_eq!(outbox.acknowledge(&[1, 2, 3], taker(Some(7), Some("a"))), [ExecutionId(1), ExecutionId(3)]);
+        assert_eq!(outbox.acknowledge(&[4], taker(None, None)), [ExecutionId(4)]);
+        let taken = |by| (1..=5).filter(|seq| outbox.was_taken_in(*seq, &by)).collect::<Vec<_>>();
+        assert_eq!((taken(taker(Some(7), None)), taken(taker(None, Some("a")))), (vec![1, 3], vec![1, 3]));
+        assert_eq!((taken(taker(Some(8), Some("b"))), taken(taker(None, None))), (vec![], vec![]));
     }
 
     #[test]

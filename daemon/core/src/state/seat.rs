@@ -82,7 +82,7 @@ impl Counts {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Standing {
     counts: Counts,
-    timers: [Option<Mono>; 2],
+    timers: [Option<Mono>; 3],
 }
 
 impl Standing {

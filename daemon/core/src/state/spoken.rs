@@ -4,7 +4,7 @@ use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId, WorkerId};
 
 use crate::event::{Owner, Sent, Spoken, TextId};
 use crate::state::apply::Applied;
-use crate::state::outbox::Item;
+use crate::state::outbox::{Item, Taker};
 use crate::state::speech::{Next, Said};
 use crate::state::worker::{Past, Phase, SentEntry, Worker};
 use crate::state::{Job, State};
@@ -15,8 +15,11 @@ impl State {
     /// One of these events.
     pub(super) fn spoken(&mut self, event: &Spoken, seq: u64, at: Now) -> Applied {
         match event {
-            Spoken::LeaseTaken { tree, owner, lease, can_park, steers } => match owner {
-                Owner::Root => self.on_tree(*tree, at, |tree| tree.lease = *lease),
+            Spoken::LeaseTaken { tree, owner, lease, can_park, steers, pid } => match owner {
+                Owner::Root => self.on_tree(*tree, at, |tree| {
+                    tree.lease = *lease;
+                    pid.iter().for_each(|pid| tree.accounts.spoken_for_by(*pid));
+                }),
                 Owner::Worker(worker) => self.on_worker(*worker, at, |w| {
                     let speech = w.speech.as_mut().ok_or("it does not speak")?;
                     (speech.greeted, speech.hello_by, speech.lease) = (true, None, *lease);
@@ -27,7 +30,7 @@ impl State {
             Spoken::Busy { worker } => self.on_worker(*worker, at, |w| {
                 w.new_turn();
                 w.owed_turn = false;
-                w.pass(Phase::Running, |phase, _| matches!(phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. }))
+                w.goes_on()
             }),
             Spoken::HoldOver { worker } => {
                 let tree = self.workers.get(worker).and_then(|w| self.trees.get(&w.tree));
@@ -66,7 +69,9 @@ impl State {
                 (speech.hello_by, speech.late) = (None, true);
                 Ok(())
             }),
-            Spoken::Acked { tree, owner, items } => self.acked(*tree, *owner, items, at),
+            Spoken::Acked { tree, owner, items, pid, request_id } => {
+                self.acked(*tree, *owner, items, Taker { pid: *pid, request_id: request_id.clone() }, at)
+            }
             Spoken::Read { tree, owner, executions } => {
                 self.on_lead(*tree, *owner, at, |lead| {
                     for execution in executions {
@@ -81,7 +86,7 @@ impl State {
                 let entry = SentEntry { request_id: request_id.clone(), digest: *digest, message: MessageId(seq), sent: *sent };
                 self.words_sent(*tree, *from, *to, entry, at)
             }
-            Spoken::WordsReturned { worker } => self.words_returned(*worker, at),
+            Spoken::WordsReturned { worker, .. } => self.words_returned(*worker, at),
             Spoken::ResumeAccepted { worker, job, execution } => self.resume_accepted(*worker, *job, *execution, at),
             Spoken::AllowanceSet { worker, allowance } => self.allowance_set(*worker, *allowance, at),
             Spoken::GroupReleased { tree, owner, group } => self.group_released(*tree, *owner, *group, at),
@@ -112,14 +117,10 @@ impl State {
         }
     }
 
-    fn acked(&mut self, tree: TreeId, owner: Owner, items: &[u64], at: Now) -> Applied {
+    fn acked(&mut self, tree: TreeId, owner: Owner, items: &[u64], by: Taker, at: Now) -> Applied {
         let mut told = Vec::new();
         self.on_lead(tree, owner, at, |lead| {
-            for item in items.iter().filter_map(|seq| lead.outbox.take_item(*seq)).collect::<Vec<_>>() {
-                if let Item::Completion { execution, .. } = item {
-                    told.push(execution);
-                }
-            }
+            told = lead.outbox.acknowledge(items, by);
             Ok(())
         })?;
         if let Owner::Worker(worker) = owner {
@@ -171,8 +172,7 @@ impl State {
     fn words_returned(&mut self, id: WorkerId, at: Now) -> Applied {
         let worker = self.workers.get_mut(&id).ok_or("there is no such worker")?;
         let (tree, owner) = (worker.tree, worker.owner);
-        let late = |item: &Item| if let Item::LeadMessage { message, after_end: true } = item { Some(*message) } else { None };
-        let returned: Vec<(u64, MessageId)> = worker.outbox.items_to(u64::MAX).filter_map(|(seq, item)| Some((seq, late(item)?))).collect();
+        let returned: Vec<(u64, MessageId)> = worker.outbox.late_words().collect();
         for (seq, _) in &returned {
             worker.outbox.take_item(*seq);
         }

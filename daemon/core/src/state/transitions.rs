@@ -150,6 +150,15 @@ impl Worker {
         self.pass(Phase::Starting(Starting { again_at: Some(again_at), ..starting }), |_, slot| slot)
     }
 
+    /// A settled worker has a turn again.
+    pub(super) fn goes_on(&mut self) -> Applied {
+        if !self.is_settled() {
+            return Err("it has not settled");
+        }
+        self.phase = Phase::Running;
+        Ok(())
+    }
+
     /// What it says from here on is new.
     pub(super) fn new_turn(&mut self) {
         if let Some(speech) = &mut self.speech {

@@ -41,8 +41,7 @@ impl State {
     /// A process was cut off before it could say the last of what it had used.
     pub(super) fn note_partial(&mut self, worker: WorkerId) {
         let Some(record) = self.workers.get_mut(&worker) else { return };
-        let Some(accounts) = &mut record.accounts else { return };
-        accounts.partial = true;
+        record.accounts.get_or_insert_default().partial = true;
         let tree = record.tree;
         let above: Vec<WorkerId> = self.line(worker).skip(1).collect();
         for lead in above {

@@ -6,7 +6,7 @@ mod phase;
 use std::collections::BTreeSet;
 
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, JobId, Token, TreeId, WorkerId};
-use roost_proto::link::{ExitStatus, ProcessIdentity};
+use roost_proto::link::{ExitStatus, ProcessIdentity, Signal};
 use roost_proto::outcome::{Failure, Outcome};
 use serde::{Deserialize, Serialize};
 
@@ -160,14 +160,30 @@ impl Worker {
         }
     }
 
-    /// Whether its main process may still speak for it.
+    /// Whether its main process may still speak for it. One whose hello has not come in time may not: another one is started for it.
     pub fn can_speak(&self) -> bool {
-        self.has_process() && !matches!(self.phase, Phase::Emptying { .. })
+        let late = self.speech.as_ref().is_some_and(|speech| speech.late);
+        self.has_process() && !late && !matches!(self.phase, Phase::Emptying { .. })
+    }
+
+    /// Whether its park is recorded and it was not woken since.
+    pub fn has_parked(&self) -> bool {
+        matches!(self.phase, Phase::Leaving { .. } | Phase::Emptying { parked: true, .. } | Phase::Parked { .. })
     }
 
     /// Its slot is lent: the process is alive and holds none.
     pub fn is_lent(&self) -> bool {
         matches!(self.phase, Phase::Blocked { .. }) && !self.slot
+    }
+
+    /// Whether its process waits inside of a call, whatever is to become of its slot meanwhile.
+    pub fn is_blocked(&self) -> bool {
+        matches!(self.phase, Phase::Blocked { .. } | Phase::ParkAsked { blocked: true, .. })
+    }
+
+    /// Whether it has ended its turn and its process waits to be told something.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { .. } | Phase::ParkAsked { blocked: false, .. })
     }
 
     /// Whether it can be parked while it waits inside of a call. At the end of a turn everybody can: the context is saved.
@@ -217,32 +233,47 @@ impl Worker {
         }
     }
 
-    /// The moments at which something must be done for it: for where it stands, and for its end. One never hides the other, for
-    /// a moment that is past stays until the worker moves on.
-    pub fn timers(&self) -> [Option<Mono>; 2] {
+    /// The signal that its process is to have got by now: it may have been lost with whoever was to send it.
+    pub fn open_signal(&self) -> Option<Signal> {
+        let late = self.speech.as_ref().is_some_and(|speech| speech.late);
+        match (&self.phase, self.stop) {
+            (_, Some(stop)) => Some(if stop.killed { Signal::Kill } else { Signal::Term }),
+            (Phase::Leaving { killed: true, .. } | Phase::Closing { killed: true, .. }, None) => Some(Signal::Kill),
+            (Phase::Leaving { .. } | Phase::Closing { .. }, None) => self.speaks().then_some(Signal::CloseStdin),
+            (_, None) => late.then_some(Signal::Kill),
+        }
+    }
+
+    /// The moments at which something must be done for it: for where it stands, for its call, and for its end. One never hides the
+    /// other, for a moment that is past stays until the worker moves on. What is to happen at a moment must stand here from before it
+    /// until it is done, in whatever phase: one that comes in when it is past is not seen any more.
+    pub fn timers(&self) -> [Option<Mono>; 3] {
+        let hello_by = self.speech.as_ref().and_then(|speech| speech.hello_by);
         let of_phase = match &self.phase {
             Phase::Starting(starting) => starting.again_at,
             Phase::ParkAsked { deadline, .. } => *deadline,
             Phase::Leaving { kill_at, killed: false } => *kill_at,
             Phase::Closing { kill_at, killed: false, .. } => *kill_at,
             Phase::Waiting { not_before, .. } => Some(*not_before),
-            Phase::Running => self.speech.as_ref().and_then(|speech| speech.hello_by),
-            Phase::Parked { .. } => self.held.as_ref().and_then(|held| if held.over { None } else { held.deadline }),
-            Phase::Blocked { not_before, .. } => *not_before,
+            Phase::Running => hello_by,
+            // Whoever can be asked to park has said hello.
+            Phase::Blocked { not_before, .. } => not_before.or(hello_by),
             Phase::Queued
             | Phase::Leaving { .. }
             | Phase::Closing { .. }
+            | Phase::Parked { .. }
             | Phase::Emptying { .. }
             | Phase::Gone { .. }
             | Phase::Finishing { .. }
             | Phase::Ended { .. } => None,
         };
+        let of_call = self.held.as_ref().filter(|held| !held.over && self.has_parked()).and_then(|held| held.deadline);
         let of_stop = match self.stop {
             Some(stop) if self.has_process() && !stop.killed => Some(stop.kill_at),
             Some(_) => None,
             None if self.has_ended() || matches!(self.phase, Phase::Finishing { .. }) => None,
             None => self.timeout_at,
         };
-        [of_phase, of_stop.filter(|at| of_phase != Some(*at))]
+        [of_phase, of_call, of_stop]
     }
 }

@@ -5,7 +5,7 @@ use roost_core::event::{
     AcceptedTask, Context, Digest, Grant, JobAccepted, Owner, Place, Runner, Sent, Settings, Spoken, StopCause, Timing, TreeOpened,
 };
 use roost_core::state::speech::Held;
-use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId};
+use roost_proto::id::{Epoch, ExecutionId, JobId, MessageId, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 use roost_proto::usage::{Usage, UsageReport};
@@ -83,7 +83,8 @@ fn every_spoken() -> Vec<Spoken> {
     let words =
         |sent| Spoken::WordsSent { tree, from: owner, to: Owner::Worker(worker), request_id: "\u{2028}".into(), digest: Digest(3), sent };
     vec![
-        Spoken::LeaseTaken { tree, owner, lease: u64::MAX, can_park: true, steers: false },
+        Spoken::LeaseTaken { tree, owner, lease: u64::MAX, can_park: true, steers: false, pid: None },
+        Spoken::LeaseTaken { tree, owner, lease: 1, can_park: false, steers: true, pid: Some(u32::MAX) },
         Spoken::Busy { worker },
         Spoken::HoldOver { worker },
         Spoken::Said { worker },
@@ -92,12 +93,14 @@ fn every_spoken() -> Vec<Spoken> {
         answered(Outcome::WrappedUp),
         answered(Outcome::Aborted { reason: "cut".into() }),
         Spoken::StartupOver { worker },
-        Spoken::Acked { tree, owner, items: vec![1, u64::MAX] },
+        Spoken::Acked { tree, owner, items: vec![1, u64::MAX], pid: None, request_id: None },
+        Spoken::Acked { tree, owner, items: Vec::new(), pid: Some(u32::MAX), request_id: Some("r".to_owned()) },
         words(Sent::Steering(ExecutionId(1))),
         words(Sent::AfterEnd(ExecutionId(1))),
         words(Sent::Resumes(JobId(2))),
         words(Sent::ToLead),
-        Spoken::WordsReturned { worker },
+        Spoken::WordsReturned { worker, messages: vec![MessageId(u64::MAX)] },
+        Spoken::WordsReturned { worker, messages: Vec::new() },
         Spoken::ResumeAccepted { worker, job: JobId(1), execution: ExecutionId(2) },
         Spoken::AllowanceSet { worker, allowance: u64::MAX },
         Spoken::GroupReleased { tree, owner, group: 4 },

@@ -266,9 +266,9 @@ pub(super) fn raw(message: &impl Serialize) -> Box<RawValue> {
 
 #[cfg(test)]
 mod tests {
+    use roost_core::effect::Next;
     use roost_core::effect::{Owed, OwedKind};
     use roost_core::event::{self, Owner, Sent};
-    use roost_core::state::speech::Next;
     use roost_core::usage_view::UsageView;
     use roost_proto::id::{JobId, MessageId, Token, TreeId};
     use roost_proto::message::worker as words_of;

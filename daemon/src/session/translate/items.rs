@@ -1,8 +1,8 @@
 //! What is owed, and the answers to those who speak of it, as messages.
 
+use roost_core::effect::Next as CoreNext;
 use roost_core::effect::{self, Owed, OwedKind, Reply};
 use roost_core::event::{Sent as CoreSent, TextId};
-use roost_core::state::speech::Next as CoreNext;
 use roost_core::usage_view::{UsageView, WorkerUsage as CoreUsage};
 use roost_proto::id::{ExecutionId, MessageId};
 use roost_proto::limits::DELIVERY_BYTES_MAX;

@@ -53,9 +53,9 @@ fn understood(call: CallId, standing: Standing, method: &str, params: Option<&Ra
             (Speak::ParkDecline { not_before_ms }, Payload::None)
         }
         Ack::METHOD => {
-            let Ack { items, .. } = read(method, params)?;
+            let Ack { request_id, items } = read(method, params)?;
             not_more(items.len())?;
-            (Speak::Ack { items }, Payload::None)
+            (Speak::Ack { request_id, items }, Payload::None)
         }
         Inbox::METHOD => {
             let Inbox {} = read(method, params)?;

@@ -71,7 +71,11 @@ impl World {
             (Ask::Settle, Reply::Settled(next)) => return self.settled(who, next),
             (Ask::Report { tool, sequence, used }, Reply::Done) => {
                 let owner = self.owner(who);
-                let epoch = if let Who::Proc(of) = who { of.epoch } else { Epoch(0) };
+                let epoch = match who {
+                    Who::Proc(of) => of.epoch,
+                    // Its pid stands for it.
+                    Who::Root(index) => Epoch(u32::try_from(index).unwrap_or(u32::MAX) + 1),
+                };
                 let Some(script) = self.script_mut(who) else { return Ok(()) };
                 script.in_tool = *tool;
                 script.next();
@@ -142,7 +146,7 @@ impl World {
             }
         }
         if !unsure.is_empty() {
-            let speak = Speak::Ack { items: unsure.iter().map(|(seq, _)| *seq).collect() };
+            let speak = Speak::Ack { request_id: None, items: unsure.iter().map(|(seq, _)| *seq).collect() };
             self.run_errand(who, Errand::Ack(unsure), speak)?;
         }
         self.ask_again(who)

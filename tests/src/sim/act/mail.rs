@@ -21,7 +21,7 @@ impl World {
                     (script.mode, script.asked) = (Mode::Active, false);
                 }
                 self.note("deliveries");
-                let speak = Speak::Ack { items: items.iter().map(|(seq, _)| *seq).collect() };
+                let speak = Speak::Ack { request_id: None, items: items.iter().map(|(seq, _)| *seq).collect() };
                 self.run_errand(who, Errand::Ack(items), speak)
             }
             Mail::Withdrawn(seqs) => {

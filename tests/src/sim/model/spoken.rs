@@ -45,6 +45,8 @@ pub(super) struct Spoken {
     pub(super) boxes: BTreeMap<(TreeId, Owner), MailBox>,
     words: BTreeMap<MessageId, (Owner, Fate)>,
     leases: BTreeMap<(TreeId, Owner), u64>,
+    /// The process that has the lease of a root, in the place of an epoch.
+    speakers: BTreeMap<TreeId, Epoch>,
     /// The newest report of each process.
     used: BTreeMap<(TreeId, Owner, Epoch), UsageReport>,
     /// Ends that were told.
@@ -181,14 +183,18 @@ impl Model {
                     }
                 }
             }
-            Event::LeaseTaken { tree, owner, lease, .. } => {
+            Event::LeaseTaken { tree, owner, lease, pid, .. } => {
+                if let (Owner::Root, Some(pid)) = (owner, pid) {
+                    self.spoken.speakers.insert(*tree, Epoch(*pid));
+                }
                 let before = self.spoken.leases.insert((*tree, *owner), *lease).unwrap_or(0);
                 if *lease != before + 1 {
                     return Err(format!("{owner:?}: lease {lease} follows on {before}"));
                 }
             }
             Event::UsageReported { tree, owner, report } => {
-                let epoch = if let Owner::Worker(worker) = owner { self.worker(*worker)?.epoch } else { Epoch(0) };
+                let speaker = self.spoken.speakers.get(tree).copied().unwrap_or_default();
+                let epoch = if let Owner::Worker(worker) = owner { self.worker(*worker)?.epoch } else { speaker };
                 let before = self.spoken.used.insert((*tree, *owner, epoch), *report);
                 if before.is_some_and(|before| before.sequence >= report.sequence) {
                     return Err(format!("{owner:?}: a report counts twice (I14)"));
@@ -199,15 +205,18 @@ impl Model {
                 let (tree, owner) = (known.tree, known.owner);
                 self.push(tree, owner, Item::Notice(*worker));
             }
-            Event::Acked { tree, owner, items } => self.taken_in(*tree, *owner, items)?,
+            Event::Acked { tree, owner, items, .. } => self.taken_in(*tree, *owner, items)?,
             Event::Read { tree, owner, executions } => self.read(*tree, *owner, executions),
-            Event::WordsReturned { worker } => {
+            Event::WordsReturned { worker, messages } => {
                 let known = self.worker(*worker)?;
                 let (tree, owner) = (known.tree, known.owner);
                 let of = self.spoken.boxes.entry((tree, Owner::Worker(*worker))).or_default();
                 let late: Vec<MessageId> =
                     of.items.values().filter_map(|item| if let Item::Lead(message, true) = item { Some(*message) } else { None }).collect();
                 of.items.retain(|_, item| !matches!(item, Item::Lead(_, true)));
+                if late != *messages {
+                    return Err(format!("{messages:?} come back from {worker}, and {late:?} were to (V4)"));
+                }
                 for message in late {
                     self.fate(message, Fate::Back)?;
                     self.push(tree, owner, Item::Back(message));
