@@ -11,6 +11,7 @@ use roost_proto::link::EXIT_LINE;
 use roost_proto::message::Request;
 use roost_proto::message::deliver::{Ack, DELIVER, Delivery, Item, LEASE_LOST, PARK, ParkAsk, WITHDRAW, Withdrawal};
 use roost_proto::message::session::RoleAsked;
+use roost_proto::message::worker::{Activity, Report};
 use roost_proto::rpc::{Answer, ErrorKind};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::de::DeserializeOwned;
@@ -49,6 +50,9 @@ pub(crate) struct Voice {
     /// What was read there and ends no line.
     word: Vec<u8>,
     closing: bool,
+    activity: Option<Activity>,
+    /// It was said on a connection that is gone.
+    activity_is_news: bool,
 }
 
 /// A waiting call whose answer has not come. It outlives a question to park: asked for again, it is not sent again.
@@ -74,6 +78,8 @@ impl Voice {
             stdin,
             word: Vec::new(),
             closing: false,
+            activity: None,
+            activity_is_news: false,
         };
         voice.take_note();
         voice
@@ -185,6 +191,7 @@ impl Voice {
     fn sort(&mut self) -> Result<(), Error> {
         loop {
             self.take_note();
+            self.repeat_activity()?;
             let pushed = self.connection.take_pushed();
             match pushed.map_err(|error| Error::Protocol { method: "deliver", message: error.to_string() })? {
                 Some(answer) => self.sort_one(answer)?,
@@ -222,6 +229,21 @@ impl Voice {
         Ok(())
     }
 
+    /// What its host does, for a daemon that forgets it with its connections.
+    pub(crate) fn note_activity(&mut self, activity: Option<Activity>) {
+        self.activity = activity;
+        self.activity_is_news = false;
+    }
+
+    /// A daemon that has just heard of us takes us for busy.
+    fn repeat_activity(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.activity_is_news) {
+            return Ok(());
+        }
+        let report = Report { activity: self.activity, usage: None, text: None };
+        self.connection.call_with(Policy::BRIEF, || report.clone()).map(drop)
+    }
+
     /// After a new welcome: what an older broker asked is asked again if it still holds.
     fn take_note(&mut self) {
         if self.greeted == self.connection.greetings() {
@@ -229,6 +251,7 @@ impl Voice {
         }
         self.greeted = self.connection.greetings();
         self.park = None;
+        self.activity_is_news = self.activity.is_some();
         if let Some(call) = &mut self.call {
             call.id = None;
         }
