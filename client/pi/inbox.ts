@@ -1,5 +1,6 @@
 /**
- * What a lead or a worker is owed and has not taken in: each thing once, completions held back for a while, withdrawn ones dropped.
+ * What a lead or a worker is owed and has not taken in: each thing once, deliveries with completions held back for a while,
+ * withdrawn items dropped.
  * Pure: deliveries and the time come in, items come out. It sends nothing and knows no Pi.
  */
 import type { Delivery, ExecutionId, Item } from "./protocol.ts";
@@ -47,6 +48,8 @@ export class Inbox {
 		this.activeChildren = delivery.active_children;
 		if (delivery.wake && delivery.items.length === 0) this.bareWake = true;
 		const again: number[] = [];
+		// What comes at once is taken in at once: a wake is one prompt.
+		const ripeAt = delivery.items.some((item) => item.type === "completion") ? now + this.holdMs : now;
 		for (const item of delivery.items) {
 			if (this.done.has(item.seq) || this.held.has(item.seq)) continue;
 			const key = keyOf(item);
@@ -55,7 +58,6 @@ export class Inbox {
 				bounded(this.done, item.seq);
 				continue;
 			}
-			const ripeAt = item.type === "completion" ? now + this.holdMs : now;
 			this.held.set(item.seq, { item, ripeAt, wake: delivery.wake, handed: false });
 		}
 		return again;

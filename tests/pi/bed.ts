@@ -63,10 +63,22 @@ export class Bed {
 		return JSON.parse(execFileSync(roostBin(), [...args, "--json"], { env: this.env, encoding: "utf8", timeout: PATIENCE_MS }));
 	}
 
-	/** Workers of the one open tree. */
-	workers(): Json[] {
-		const [tree] = this.roost("status").trees;
-		return this.roost("status", "--tree", tree.tree).workers;
+	/** The one open tree. */
+	tree(): string {
+		return this.roost("status").trees[0].tree;
+	}
+
+	workers(tree = this.tree()): Json[] {
+		return this.roost("status", "--tree", tree).workers;
+	}
+
+	/** Waits until this holds; what is looked at tells nobody that it changes. */
+	async until(what: string, holds: () => boolean): Promise<void> {
+		const end = Date.now() + PATIENCE_MS;
+		while (!holds()) {
+			assert.ok(Date.now() < end, `no sign of ${what}`);
+			await new Promise((resolve) => setTimeout(resolve, 50));
+		}
 	}
 
 	worker(name: string): Json {
