@@ -152,8 +152,16 @@ export class Pi {
 	}
 
 	async prompt(message: string): Promise<void> {
-		const answer = await this.ask({ type: "prompt", message });
+		const answer = await this.ask({ type: "prompt", message, streamingBehavior: "steer" });
 		assert.equal(answer.success, true, JSON.stringify(answer));
+	}
+
+	/** Lets the model make these steps, and waits until it has made them and is idle. */
+	async does(...steps: Json[]): Promise<void> {
+		const end = `done ${++this.lastId}`;
+		await this.prompt(script([...steps, { say: end }]));
+		const isEnd = (event: Json) => event.type === "message_end" && event.message.role === "assistant" && event.message.content[0]?.text === end;
+		await this.until("the end of the run", () => this.events.slice(this.events.findIndex(isEnd)).some((event) => event.type === "agent_settled") && this.events.some(isEnd));
 	}
 
 	/** The first event since `from` that fits; waits for it. */
@@ -219,6 +227,9 @@ export class Pi {
 		for (const watcher of [...this.watchers]) watcher();
 	}
 }
+
+/** What a tool answered with. */
+export const answerOf = (result: Json): string => result?.result.content[0]?.text ?? "";
 
 /** A script for the model of `faux.ts`. */
 export function script(steps: Json[], later: Json[] = []): string {
