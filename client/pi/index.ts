@@ -16,6 +16,7 @@ export {
 	SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, asyncJobId, compactDetails, getNestedSubagentResults, isSubagentDetails, subagentExecutionId, usageTree,
 } from "./details.ts";
 export { getSubagentsToolDescription } from "./texts.ts";
+export { collectCombinedUsageStatusLine } from "./combined.ts";
 
 export default function roost(pi: ExtensionAPI): void {
 	const start = workerStart();

@@ -1,41 +1,57 @@
 /** Ties a root to Pi: events, tools, commands and surfaces. */
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE } from "./contracts.ts";
+import { serveBus } from "./bus.ts";
+import { registerCommands } from "./commands.ts";
+import { emitLifecycle } from "./lifecycle.ts";
 import { renderCompletion } from "./render.ts";
 import { Root } from "./root.ts";
 import type { RootOptions } from "./root.ts";
 import type { DeliveryMode, Settings } from "./protocol.ts";
+import { Surfaces } from "./surfaces.ts";
 import { registerTools } from "./tools.ts";
 import { endedBadly } from "./turn.ts";
 
 export function runRoot(pi: ExtensionAPI): void {
 	let root: Root | undefined;
+	let surfaces: Surfaces | undefined;
+	let endBus: (() => void) | undefined;
 	const current = (): Root => {
 		if (!root) throw new Error("subagents are off: there is no session yet");
 		return root;
 	};
 	const options: RootOptions = {
 		settings: () => settings(pi),
-		onChange: () => {},
-		onEvent: () => {},
+		onChange: () => surfaces?.update(),
+		onEvent: (event) => emitLifecycle(pi, event),
 		onTrouble: trouble,
 	};
 	pi.registerFlag("subagent-cap", { type: "string", description: "Most subagents that run at a time" });
 	pi.registerFlag("subagent-budget", { type: "string", description: "Most subagents that may ever be started in this session" });
 	pi.registerFlag("subagent-delivery", { type: "string", description: "How results arrive: steer, follow_up, next_turn, passive" });
 	registerTools(pi, current);
+	registerCommands(pi, current);
 	for (const type of [SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE])
 		pi.registerMessageRenderer(type, (message, { expanded }, theme) => renderCompletion(message, expanded, theme));
 	pi.on("session_start", async (_event, ctx) => {
-		root ??= new Root(pi, options);
+		// Pi may say twice that a session has started.
+		if (root) return;
+		root = new Root(pi, options);
+		surfaces = new Surfaces(root, ctx);
 		await root.begin(ctx);
+		endBus = serveBus(pi, root, ctx);
+		surfaces.update();
 	});
 	pi.on("session_shutdown", async (event) => {
 		const ending = root;
 		root = undefined;
+		endBus?.();
+		surfaces?.end();
+		surfaces = undefined;
 		await ending?.end(event.reason === "quit");
 	});
 	listen(pi, () => root);
+	for (const event of ["agent_start", "agent_settled"] as const) pi.on(event as "agent_start", () => surfaces?.update());
 }
 
 function listen(pi: ExtensionAPI, root: () => Root | undefined): void {

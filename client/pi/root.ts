@@ -2,11 +2,13 @@
  * A Pi that a person or a program uses: the root of the tree of its session. It opens or finds that tree, keeps the lease, takes what
  * it is owed into the conversation, and tells the surfaces what changes. It draws nothing and knows no tool.
  */
+import { join } from "node:path";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { Connection, requestId } from "./connection.ts";
 import type { Notice } from "./connection.ts";
 import type { SubagentDetails } from "./contracts.ts";
 import { startDaemon } from "./daemon.ts";
+import type { Places } from "./daemon.ts";
 import { Deliveries } from "./delivery.ts";
 import type { ExecutionId, Identity, Item, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult } from "./protocol.ts";
 import { Records } from "./records.ts";
@@ -36,16 +38,20 @@ export class Root implements Role {
 	private connection: Connection | undefined;
 	private identity: Identity | undefined;
 	private ctx: ExtensionContext | undefined;
-	private session: string | undefined;
 	private knownGeneration: number | undefined;
 	private nextEvent: number | undefined;
 	private leaseLost = false;
+	private places: Places | undefined;
+	private readonly reach = async (): Promise<string> => {
+		this.places = await startDaemon();
+		return this.places.socket;
+	};
 
 	constructor(pi: ExtensionAPI, options: RootOptions) {
 		this.options = options;
 		this.toolset = new Toolset(pi);
 		this.records = new Records(pi);
-		this.waits = new Waits({ reach, greeting: () => ({ identity: this.identity ?? null }) });
+		this.waits = new Waits({ reach: this.reach, greeting: () => ({ identity: this.identity ?? null }) });
 		this.tree = new TreeView({
 			read: (method, params) => this.call(method, params),
 			onChange: () => {
@@ -93,6 +99,12 @@ export class Root implements Role {
 		return reply.stopped;
 	}
 
+	/** Where the conversations of this tree's workers are: see `preflight.mjs`. */
+	conversations(): string {
+		if (!this.places || !this.identity) throw new Error("subagents are off: there is no connection to roostd");
+		return join(this.places.stateDir, "pi", this.identity.tree);
+	}
+
 	/** Whether there is anything to wait for: what runs, what is queued, and what has been told of and not arrived. */
 	isExpecting(): boolean {
 		return this.tree.active() > 0 || !this.deliveries.inbox.isEmpty();
@@ -101,15 +113,11 @@ export class Root implements Role {
 	// What Pi tells.
 
 	async begin(ctx: ExtensionContext): Promise<void> {
-		const session = ctx.sessionManager.getSessionId();
-		// Pi may say twice that a session has started.
-		if (this.session === session) return;
-		this.session = session;
 		this.ctx = ctx;
 		this.records.begin(ctx);
 		this.deliveries.begin(ctx);
 		try {
-			await this.open(ctx, session);
+			await this.open(ctx);
 		} catch (error) {
 			this.trouble((error as Error).message);
 		}
@@ -132,12 +140,12 @@ export class Root implements Role {
 
 	// The tree and its lease.
 
-	private async open(ctx: ExtensionContext, session: string): Promise<void> {
-		const operator = new Connection({ reach, greeting: () => ({}) });
+	private async open(ctx: ExtensionContext): Promise<void> {
+		const operator = new Connection({ reach: this.reach, greeting: () => ({}) });
 		let opened: Opened;
 		try {
 			opened = await operator.call("open", {
-				request_id: requestId(), key: `pi:${session}`, settings: this.options.settings(), ephemeral: !ctx.sessionManager.getSessionFile(),
+				request_id: requestId(), key: `pi:${ctx.sessionManager.getSessionId()}`, settings: this.options.settings(), ephemeral: !ctx.sessionManager.getSessionFile(),
 			});
 		} finally {
 			operator.close();
@@ -145,7 +153,7 @@ export class Root implements Role {
 		this.identity = { tree: opened.tree, token: opened.token };
 		await new Promise<void>((resolve) => {
 			this.connection = new Connection({
-				reach,
+				reach: this.reach,
 				greeting: () => ({ identity: this.identity ?? null, role: "root" }),
 				onWelcome: (welcome) => {
 					this.welcomed(welcome);
@@ -210,10 +218,6 @@ export class Root implements Role {
 	private trouble(line: string): void {
 		if (this.ctx) this.options.onTrouble(line, this.ctx);
 	}
-}
-
-async function reach(): Promise<string> {
-	return (await startDaemon()).socket;
 }
 
 function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
