@@ -119,12 +119,14 @@ export class Pi {
 	readonly events: Json[] = [];
 	readonly process: ChildProcess;
 	readonly exited: Promise<number | string>;
+	readonly session: string;
 	stderr = "";
 	private readonly watchers = new Set<() => void>();
 	private lastId = 0;
 	private gone = false;
 
 	constructor(bed: Bed, args: string[], env: NodeJS.ProcessEnv) {
+		this.session = args[args.indexOf("--session") + 1] ?? "";
 		this.process = spawn(process.execPath, [PI_ENTRY, ...args], { cwd: bed.work, env, stdio: ["pipe", "pipe", "pipe"] });
 		let rest = "";
 		this.process.stdout?.setEncoding("utf8").on("data", (text: string) => {
@@ -202,6 +204,11 @@ export class Pi {
 	/** What the tools answered with. */
 	toolResults(name: string): Json[] {
 		return this.events.filter((event) => event.type === "tool_execution_end" && event.toolName === name);
+	}
+
+	/** The lines of its session file. */
+	entries(): Json[] {
+		return fs.readFileSync(this.session, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line));
 	}
 
 	settled(): number {
