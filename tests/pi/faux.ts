@@ -13,7 +13,7 @@ export type Step =
 	/** Calls these tools at once. */
 	| { call: [string, Record<string, unknown>][] }
 	/** Answers. `$ANSWERS` is what subagents have answered so far, in the order of their names; `$TURNS` the messages of the user. */
-	| { say: string; stop?: "stop" | "length" }
+	| { say: string; stop?: "stop" | "length" | "aborted"; times?: number }
 	/** Fails, this many times (default: always). */
 	| { fail: string; times?: number }
 	/** Answers once the file is there. */
@@ -31,7 +31,10 @@ const failures = new Map<string, number>();
 
 export default function faux(pi: ExtensionAPI): void {
 	const window = Number(process.env.FAUX_WINDOW ?? 128_000);
-	const provider = fauxProvider({ provider: "faux", models: [{ id: "faux-1", contextWindow: window, maxTokens: 4096 }] });
+	const provider = fauxProvider({ provider: "faux", models: [
+		{ id: "faux-1", contextWindow: window, maxTokens: 4096 },
+		{ id: "faux-short", contextWindow: window, maxTokens: 4 },
+	] });
 	const answer = async (context: { messages: unknown[] }, options: { signal?: AbortSignal } | undefined) => {
 		provider.appendResponses([answer as never]);
 		const messages = context.messages as Said[];
@@ -43,6 +46,11 @@ export default function faux(pi: ExtensionAPI): void {
 }
 
 function stepFor(messages: Said[]): Step {
+	// Pi asks for a summary of the conversation: a compaction.
+	if (textOf(messages.at(-1) as Said).includes("<conversation>")) {
+		const gate = process.env.FAUX_SUMMARY_GATE;
+		return gate ? { until: gate, say: "SUMMARY" } : { say: "SUMMARY" };
+	}
 	const at = messages.findLastIndex((message) => message.role === "user" && /^DO /m.test(textOf(message)));
 	const done = messages.slice(at + 1).filter((message) => message.role === "assistant").length;
 	if (at < 0) return { say: `heard: ${textOf(messages.at(-1) as Said)}` };
@@ -68,7 +76,7 @@ async function perform(step: Step, messages: Said[], signal: AbortSignal | undef
 		return fauxAssistantMessage([fauxText("recovered")]);
 	}
 	if ("until" in step) await exists(step.until, signal);
-	return fauxAssistantMessage([fauxText(filled(step.say, messages))], { stopReason: "stop" in step ? (step.stop ?? "stop") : "stop" });
+	return fauxAssistantMessage([fauxText(filled(step.say, messages).repeat("times" in step ? (step.times ?? 1) : 1))], { stopReason: "stop" in step ? (step.stop ?? "stop") : "stop" });
 }
 
 function filled(text: string, messages: Said[]): string {
