@@ -97,7 +97,7 @@ export class Bed {
 	/** A Pi that is spoken to by RPC. */
 	pi(args: string[] = [], env: NodeJS.ProcessEnv = {}): Pi {
 		const session = this.file(`root-${this.pis.length}.jsonl`);
-		const pi = new Pi(this, ["--mode", "rpc", "-ne", "-e", join(HERE, "faux.ts"), "-e", EXTENSION, "--model", "faux/faux-1",
+		const pi = new Pi(this, ["--mode", "rpc", "-ne", "-e", join(HERE, "faux.ts"), "-e", EXTENSION, ...(args.includes("--model") ? [] : ["--model", "faux/faux-1"]),
 			...(args.includes("--session") || args.includes("--no-session") ? [] : ["--session", session]), ...args], { ...this.env, ...env });
 		this.pis.push(pi);
 		return pi;
@@ -238,7 +238,7 @@ export class Pi {
 /** What a tool answered with. */
 export const answerOf = (result: Json): string => result?.result.content[0]?.text ?? "";
 
-/** A script for the model of `faux.ts`. */
+/** A script for the model: see `script.ts`. */
 export function script(steps: Json[], later: Json[] = []): string {
 	return `DO ${JSON.stringify(steps)}${later.length > 0 ? `\nLATER ${JSON.stringify(later)}` : ""}`;
 }
