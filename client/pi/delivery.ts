@@ -135,7 +135,8 @@ export class Deliveries {
 			await new Promise<void>((resolve) => {
 				this.arrival = resolve;
 				signal?.addEventListener("abort", () => resolve(), { once: true });
-				this.look();
+				const ripeAt = this.inbox.ripeAt();
+				if (ripeAt !== undefined) this.lookIn(ripeAt - Date.now());
 			});
 		}
 	}

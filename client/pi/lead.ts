@@ -76,7 +76,10 @@ function listen(pi: ExtensionAPI, root: () => Root | undefined): void {
 		// A run that ends badly looks for no steering: what is owed comes when it has settled.
 		if (endedBadly(event.message)) return lead.deliveries.tick();
 		// Nobody types in these modes, and the process leaves with the run: the run waits.
-		if (!goesOn && (ctx.mode === "print" || ctx.mode === "json")) await lead.deliveries.arrives(() => lead.isExpecting(), ctx.signal);
+		if (!goesOn && (ctx.mode === "print" || ctx.mode === "json")) {
+			await lead.tree.look().catch(() => {});
+			await lead.deliveries.arrives(() => lead.isExpecting(), ctx.signal);
+		}
 		lead.deliveries.turnEnd(goesOn);
 	});
 }

@@ -56,6 +56,7 @@ export class Root implements Role {
 			read: (method, params) => this.call(method, params),
 			onChange: () => {
 				this.toolset.show({ budget: this.tree.budget, hasChildren: this.tree.hasWorkers(), hasLead: false });
+				this.deliveries.look();
 				this.options.onChange();
 			},
 		});

@@ -19,7 +19,7 @@ export class TreeView {
 	readonly since = new Map<string, number>();
 	private readonly options: TreeViewOptions;
 	private progress: Progress | undefined;
-	private looking = false;
+	private looking: Promise<void> | undefined;
 	private again = false;
 	private over = false;
 
@@ -54,21 +54,17 @@ export class TreeView {
 		this.over = true;
 	}
 
-	/** Reads it again; changes that come meanwhile are one further reading. */
-	async look(): Promise<void> {
-		if (this.over) return;
-		if (this.looking) {
-			this.again = true;
-			return;
-		}
-		this.looking = true;
-		try {
-			do {
-				this.again = false;
-				await this.read();
-			} while (this.again && !this.over);
-		} finally {
-			this.looking = false;
+	/** Reads it again; changes that come meanwhile are one further reading, and whoever asks meanwhile waits for that one, too. */
+	look(): Promise<void> {
+		this.again = true;
+		this.looking ??= this.readAll().finally(() => (this.looking = undefined));
+		return this.looking;
+	}
+
+	private async readAll(): Promise<void> {
+		while (this.again && !this.over) {
+			this.again = false;
+			await this.read();
 		}
 		if (!this.over) this.options.onChange();
 	}

@@ -7,31 +7,23 @@ import { Connection, isRefusal, requestId } from "./connection.ts";
 import type { Notice } from "./connection.ts";
 import type { SubagentDetails } from "./contracts.ts";
 import { saveContext, savedCalls } from "./context.ts";
-import { SUBAGENT_COMPLETION_TYPE, detailsFrom, singleResult } from "./details.ts";
 import { Deliveries } from "./delivery.ts";
 import { workerIdentity } from "./identity.ts";
 import type { WorkerStart } from "./identity.ts";
 import type { Activity, ExecutionId, Item, Methods, Welcome, WorkerResult } from "./protocol.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
-import { foregroundText, readText } from "./texts.ts";
 import { Toolset } from "./toolset.ts";
 import { endedBadly, textOf, turnEnd } from "./turn.ts";
 import type { AssistantSaid } from "./turn.ts";
 import { UsageMeter } from "./usage.ts";
 import type { PiUsage } from "./usage.ts";
+import { ParkableWaits } from "./parkable.ts";
 import { Waits } from "./waits.ts";
-import type { WaitAnswer, WaitingCall } from "./waits.ts";
+import type { WaitingCall } from "./waits.ts";
 
 const PARK_AGAIN_MS = 1_000;
 /** A stream that goes on for long is a sign of life, told this often. */
 const ALIVE_EVERY_MS = 60_000;
-
-/** A waiting call, and how its tool is told to end without the answer. */
-interface Waiting {
-	call: WaitingCall;
-	/** Undefined once the tool has ended: the answer comes as a message. */
-	detach: (() => void) | undefined;
-}
 
 export class Worker implements Role {
 	readonly kind = "worker";
@@ -40,8 +32,7 @@ export class Worker implements Role {
 	private readonly deliveries: Deliveries;
 	private readonly meter = new UsageMeter();
 	private readonly toolset: Toolset;
-	private readonly waits: Waits;
-	private readonly waiting = new Set<Waiting>();
+	private readonly waiting: ParkableWaits;
 	private connection: Connection | undefined;
 	private welcome: Welcome | undefined;
 	private hasChildren = false;
@@ -57,7 +48,10 @@ export class Worker implements Role {
 		this.pi = pi;
 		this.start = start;
 		this.toolset = new Toolset(pi);
-		this.waits = new Waits({ reach: () => this.reach(), greeting: () => ({ identity: workerIdentity() }) });
+		this.waiting = new ParkableWaits(pi, {
+			waits: new Waits({ reach: () => this.reach(), greeting: () => ({ identity: workerIdentity() }) }),
+			consumed: (executions) => this.consumed(executions),
+		});
 		this.deliveries = new Deliveries(pi, {
 			ack: (items) => void this.call("ack", { items }).catch(() => {}),
 			onSettled: (ctx) => void this.settle(ctx),
@@ -73,19 +67,7 @@ export class Worker implements Role {
 	}
 
 	wait<M extends WaitingMethod>(method: M, params: Methods[M]["params"], signal: AbortSignal | undefined): Promise<Waited<M>> {
-		const call = { method, params } as WaitingCall;
-		return new Promise((resolve, reject) => {
-			const waiting: Waiting = { call, detach: undefined };
-			waiting.detach = () => {
-				waiting.detach = undefined;
-				resolve({ parked: true });
-			};
-			this.waiting.add(waiting);
-			this.waits.make(call, signal).then(
-				(answer) => (waiting.detach ? this.endWait(waiting, () => resolve({ answer } as Waited<M>)) : this.late(waiting, answer)),
-				(error: Error) => (waiting.detach ? this.endWait(waiting, () => reject(error)) : this.lateError(waiting, error)),
-			);
-		});
+		return this.waiting.make({ method, params } as WaitingCall, signal) as Promise<Waited<M>>;
 	}
 
 	generation(): number | undefined {
@@ -120,7 +102,7 @@ export class Worker implements Role {
 
 	end(): void {
 		this.deliveries.end();
-		this.waits.close();
+		this.waiting.close();
 		this.connection?.close();
 	}
 
@@ -191,7 +173,7 @@ export class Worker implements Role {
 		if (name && !this.pi.getSessionName()) this.pi.setSessionName(name);
 		this.hasChildren = welcome.worker?.wakes ?? false;
 		this.showTools(welcome.budget_remaining ?? 0);
-		if (welcome.worker?.wakes) for (const call of savedCalls(process.env.ROOST_CONTEXT)) this.continueWait(call);
+		if (welcome.worker?.wakes) this.waiting.goOn(savedCalls(process.env.ROOST_CONTEXT));
 	}
 
 	private noticed(notice: Notice): void {
@@ -210,7 +192,7 @@ export class Worker implements Role {
 	private async settle(ctx: ExtensionContext): Promise<void> {
 		this.activity = "idle";
 		// In the middle of a call: its answer starts the next turn, and the daemon knows that we wait.
-		if (this.waiting.size > 0) {
+		if (this.waiting.calls().length > 0) {
 			if (this.parkAsked) await this.park();
 			return;
 		}
@@ -232,8 +214,8 @@ export class Worker implements Role {
 
 	private askedToPark(): void {
 		this.parkAsked = true;
-		const inCall = this.waiting.size > 0;
-		for (const { detach } of this.waiting) detach?.();
+		const inCall = this.waiting.calls().length > 0;
+		this.waiting.detach();
 		if (!this.deliveries.isBusy() && (inCall || this.deliveries.isQuiet())) void this.park();
 		else if (!inCall) {
 			this.parkAsked = false;
@@ -243,7 +225,7 @@ export class Worker implements Role {
 
 	private async park(): Promise<void> {
 		this.parkAsked = false;
-		const context = saveContext(this.start.session, [...this.waiting].map(({ call }) => call));
+		const context = saveContext(this.start.session, this.waiting.calls());
 		try {
 			const { parked } = await this.call("park_ready", { request_id: requestId(), ...(context ? { context } : {}) });
 			if (parked) this.start.leave();
@@ -251,36 +233,6 @@ export class Worker implements Role {
 		} catch (error) {
 			if (isRefusal(error, "parked", "stale_epoch")) this.start.leave();
 		}
-	}
-
-	// Calls whose tool has ended without their answer.
-
-	private continueWait(call: WaitingCall): void {
-		const waiting: Waiting = { call, detach: undefined };
-		this.waiting.add(waiting);
-		this.waits.make(call).then((answer) => this.late(waiting, answer), (error: Error) => this.lateError(waiting, error));
-	}
-
-	private endWait(waiting: Waiting, then: () => void): void {
-		this.waiting.delete(waiting);
-		then();
-	}
-
-	private late(waiting: Waiting, answer: WaitAnswer): void {
-		this.waiting.delete(waiting);
-		const results = "tasks" in answer ? (answer.results ?? []) : "ended" in answer ? [answer.ended] : [];
-		this.consumed(results.map((result) => result.execution));
-		const text = "tasks" in answer ? foregroundText(results) : readText(answer, false);
-		this.lateMessage(`[the answer to the call in which you were put away]\n${text}`, detailsFrom(results.map((result) => singleResult(result))));
-	}
-
-	private lateError(waiting: Waiting, error: Error): void {
-		this.waiting.delete(waiting);
-		this.lateMessage(`[the call in which you were put away failed: ${error.message}]`, detailsFrom([]));
-	}
-
-	private lateMessage(content: string, details: SubagentDetails): void {
-		this.pi.sendMessage({ customType: SUBAGENT_COMPLETION_TYPE, content, display: true, details }, { deliverAs: "steer", triggerTurn: true });
 	}
 
 	// What is said of the work.
