@@ -48,16 +48,16 @@ async function list(root: Root, ctx: ExtensionCommandContext): Promise<void> {
 	const { workers } = root.tree;
 	if (workers.length === 0) return say(ctx, "No subagent was started in this session");
 	if (ctx.mode !== "tui") return say(ctx, workers.map(row).join("\n"));
-	const chosen = await ctx.ui.select("Subagents", workers.map(row));
+	const chosen = await root.dialog(ctx.ui.select("Subagents", workers.map(row)));
 	const found = workers[workers.map(row).indexOf(chosen ?? "")];
 	if (!found) return;
 	// Only its own children may the root talk to and stop; it may look at all.
 	const verbs = ["View its conversation", ...(found.lead ? [] : ["Message it", ...(found.state === "ended" ? [] : ["Stop it"])])];
-	const verb = await ctx.ui.select(found.name, verbs);
+	const verb = await root.dialog(ctx.ui.select(found.name, verbs));
 	if (verb === verbs[0]) return view(root, found, ctx);
 	if (verb === "Stop it") return stop(root, [found.name], ctx);
 	if (verb !== "Message it") return;
-	const text = await ctx.ui.input(`Message to ${found.name}`);
+	const text = await root.dialog(ctx.ui.input(`Message to ${found.name}`));
 	if (text?.trim()) await message(root, found.name, text, ctx);
 }
 
@@ -76,7 +76,7 @@ function worker(root: Root, name: string): WorkerStatus {
 async function view(root: Root, found: WorkerStatus, ctx: ExtensionCommandContext): Promise<void> {
 	const text = conversationText(join(root.conversations(), `${found.worker}.jsonl`));
 	// What is typed there goes nowhere: the file has one writer.
-	if (ctx.mode === "tui") await ctx.ui.editor(`${found.name} (a copy: Escape closes it)`, text);
+	if (ctx.mode === "tui") await root.dialog(ctx.ui.editor(`${found.name} (a copy: Escape closes it)`, text));
 	else say(ctx, text);
 }
 

@@ -41,6 +41,7 @@ export class Root implements Role {
 	private knownGeneration: number | undefined;
 	private nextEvent: number | undefined;
 	private leaseLost = false;
+	private dialogs = 0;
 	private places: Places | undefined;
 	private readonly reach = async (): Promise<string> => {
 		this.places = await startDaemon();
@@ -98,6 +99,20 @@ export class Root implements Role {
 		const reply = await this.call("interrupt", { request_id: requestId() });
 		this.knownGeneration = reply.generation;
 		return reply.stopped;
+	}
+
+	/** A dialog that is open has the keys. */
+	async dialog<T>(open: Promise<T>): Promise<T> {
+		this.dialogs += 1;
+		try {
+			return await open;
+		} finally {
+			this.dialogs -= 1;
+		}
+	}
+
+	hasDialog(): boolean {
+		return this.dialogs > 0;
 	}
 
 	/** Where the conversations of this tree's workers are: see `preflight.mjs`. */

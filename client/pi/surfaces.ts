@@ -90,9 +90,9 @@ export class Surfaces {
 		this.shown = { live: live.join("\n"), usage: this.usage ?? "" };
 	}
 
-	/** Escape stops everything, and keeps its meaning for Pi when there is nothing to stop or when Pi itself is busy. */
+	/** Escape stops everything, and keeps its meaning for Pi when there is nothing to stop, when a dialog of ours is open, and when Pi is busy. */
 	private key(data: string): { consume?: boolean } | undefined {
-		if (!matchesKey(data, "escape") || isKeyRelease(data) || this.root.tree.active() === 0) return undefined;
+		if (!matchesKey(data, "escape") || isKeyRelease(data) || this.root.hasDialog() || this.root.tree.active() === 0) return undefined;
 		void this.root.interrupt().then(
 			(stopped) => stopped > 0 && this.ctx.ui.notify(`Stopped ${stopped} subagent${stopped === 1 ? "" : "s"}`, "info"),
 			(error: Error) => this.ctx.ui.notify(error.message, "error"),

@@ -36,6 +36,8 @@ export class Bed {
 	readonly work = join(this.dir, "work");
 	readonly log = join(this.dir, "model.log");
 	readonly env: NodeJS.ProcessEnv;
+	/** What is ended before the daemon, which some of it would start again. */
+	readonly ends: (() => void)[] = [];
 	private readonly pis: Pi[] = [];
 
 	constructor(t: TestContext, env: NodeJS.ProcessEnv = {}) {
@@ -104,6 +106,7 @@ export class Bed {
 	}
 
 	private async end(): Promise<void> {
+		for (const end of this.ends) end();
 		for (const pi of this.pis) await pi.kill();
 		try {
 			execFileSync(roostBin(), ["daemon", "stop", "--now"], { env: this.env, stdio: "ignore", timeout: PATIENCE_MS });

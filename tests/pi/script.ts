@@ -31,14 +31,21 @@ export function stepFor(messages: Said[]): Step {
 		const gate = process.env.FAUX_SUMMARY_GATE;
 		return gate ? { until: gate, say: "SUMMARY" } : { say: "SUMMARY" };
 	}
-	const at = messages.findLastIndex((message) => message.role === "user" && /^DO /m.test(textOf(message)));
+	const at = messages.findLastIndex((message) => message.role === "user" && /^DO /m.test(scriptText(message)));
 	const done = messages.slice(at + 1).filter((message) => message.role === "assistant").length;
 	if (at < 0) return { say: `heard: ${textOf(messages.at(-1) as Said)}` };
-	const text = textOf(messages[at] as Said);
+	const text = scriptText(messages[at] as Said);
 	const steps = script(text, "DO");
 	if (done < steps.length) return steps[done] as Step;
 	const later = script(text, "LATER");
 	return later[(done - steps.length) % Math.max(1, later.length)] ?? { say: `heard: ${textOf(messages.at(-1) as Said)}` };
+}
+
+/** `SCRIPT path` stands for what is in that file: a terminal is typed into slowly. */
+function scriptText(message: Said): string {
+	const text = textOf(message);
+	const path = /^SCRIPT (\S+)/.exec(text)?.[1];
+	return path ? fs.readFileSync(path, "utf8") : text;
 }
 
 function script(text: string, word: string): Step[] {
