@@ -3,7 +3,7 @@
  * conversation itself stays in its file, which only grows; `preflight.mjs` checks it before Pi opens it.
  */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync } from "node:fs";
 import type { SavedContext } from "./protocol.ts";
 import type { WaitingCall } from "./waits.ts";
 
@@ -18,7 +18,11 @@ export interface PiContext {
 /** Undefined while Pi has written nothing: there is nothing to go on from. */
 export function saveContext(session: string, calls: WaitingCall[]): SavedContext | undefined {
 	if (!existsSync(session)) return undefined;
-	const text = readFileSync(session);
+	// Pi does not sync what it writes, and what is said to be saved must outlive the machine.
+	const file = openSync(session, "r");
+	fsyncSync(file);
+	const text = readFileSync(file);
+	closeSync(file);
 	const context: PiContext = { schema: 1, session, bytes: text.length, sha256: createHash("sha256").update(text).digest("hex"), calls };
 	return { bytes: JSON.stringify(context) };
 }

@@ -13,6 +13,7 @@ import { Deliveries } from "./delivery.ts";
 import type { ExecutionId, Identity, Item, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult } from "./protocol.ts";
 import { Records } from "./records.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
+import { sweepConversations } from "./sweep.ts";
 import { Toolset } from "./toolset.ts";
 import { TreeView } from "./tree.ts";
 import { Waits } from "./waits.ts";
@@ -160,6 +161,8 @@ export class Root implements Role {
 		const operator = new Connection({ reach: this.reach, greeting: () => ({}) });
 		let opened: Opened;
 		try {
+			// Only before it has a tree of its own does this connection see all of them.
+			await sweepConversations(() => this.places?.stateDir, () => operator.call("status", {}));
 			opened = await operator.call("open", {
 				request_id: requestId(), key: `pi:${ctx.sessionManager.getSessionId()}`, settings: this.options.settings(), ephemeral: !ctx.sessionManager.getSessionFile(),
 			});

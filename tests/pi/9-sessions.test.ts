@@ -1,6 +1,6 @@
 /** Sessions side by side, and one session in two Pis: nobody sees another's results. */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { Bed, answerOf, launch, script } from "./bed.ts";
 
@@ -37,16 +37,26 @@ test("one session in two Pis: the newer one has the lease, the older one is told
 	assert.equal(bed.roost("status").trees.length, 1, "who has lost the lease closes nothing");
 });
 
-test("a session that is kept nowhere takes its tree with it, one without subagents leaves none", async (t) => {
+test("a session that is kept nowhere takes its tree with it, a kept one's waits; forgotten conversations go", async (t) => {
 	const bed = new Bed(t);
 	const kept = bed.pi();
-	await kept.does();
+	await kept.does(launch({ name: "k", task: script([{ say: "K" }]) }));
+	await kept.until("its result", () => kept.arrived().length === 1);
 	assert.equal(await kept.quit(), 0);
+	// Of a tree that the daemon has forgotten.
+	mkdirSync(`${bed.state}/pi/t0123`);
+	writeFileSync(`${bed.state}/pi/t0123/w1.jsonl`, "");
 	const memory = bed.pi(["--no-session"]);
 	await memory.does(launch(gated(bed, "a", "A")));
-	await bed.until("its turn", () => bed.turns(bed.worker("a").worker).length > 0);
-	const { pid } = bed.worker("a");
+	const { sessionId } = (await memory.ask({ type: "get_state" })).data;
+	const trees = bed.roost("status").trees as { tree: string; key: string; closed_at_ms: number | null }[];
+	const { tree } = trees.find(({ key }) => key === `pi:${sessionId}`) as { tree: string };
+	assert.deepEqual(readdirSync(`${bed.state}/pi`).filter((name) => name !== tree), trees.map((one) => one.tree).filter((name) => name !== tree), "and the others' conversations stay");
+	await bed.until("its turn", () => bed.turns(bed.workers(tree)[0].worker).length > 0);
+	const { pid } = bed.workers(tree)[0];
 	assert.equal(await memory.quit(), 0);
-	await bed.until("that the tree is closed", () => bed.roost("status").trees.every((tree: { closed_at_ms: number | null }) => tree.closed_at_ms));
+	const isOpen = (name: string) => bed.roost("status").trees.some((one: { tree: string; closed_at_ms: number | null }) => one.tree === name && !one.closed_at_ms);
+	await bed.until("that the tree is closed", () => !isOpen(tree));
+	assert.ok(trees.every((one) => one.tree === tree || isOpen(one.tree)), "the kept session's tree waits for it");
 	await bed.until("that its subagent is gone", () => { try { process.kill(pid, 0); return false; } catch { return true; } });
 });
