@@ -123,6 +123,9 @@ test("other extensions are told what happens, and may ask over the bus", async (
 		return reply;
 	};
 	await pi.ask({ type: "get_state" });
+	const exported = said().find(([channel]) => channel === "exports")?.[1] as string[];
+	for (const name of ["default", "SUBAGENT_COMPLETION_TYPE", "isSubagentDetails", "getNestedSubagentResults", "asyncJobId", "subagentExecutionId", "getSubagentsToolDescription", "collectCombinedUsageStatusLine"])
+		assert.ok(exported.includes(name), name);
 	assert.deepEqual(await ask("ping", {}), { success: true, data: { version: 2 } });
 	const spawned = await ask("spawn", { type: "pi", prompt: script([{ until: bed.file("gate-x"), say: "X" }]), options: { name: "x", depth: 9, parentId: "w99" } });
 	assert.equal(spawned.success, true, JSON.stringify(spawned));
@@ -164,6 +167,21 @@ test("the cap is shown and set by its command, in both spellings", async (t) => 
 	assert.match(await say("/subagents message a more"), /a goes on with it/);
 	await pi.until("its second result", () => pi.arrived().length === 2);
 	assert.match(await say("/subagents nonsense"), /\/subagents \[view NAME/);
+});
+
+test("a host that draws itself gets the lines as text, when they change", async (t) => {
+	const bed = new Bed(t);
+	const pi = bed.pi(["--subagent-cap", "1"]);
+	const widgets = (key: string) => pi.events.filter((event) => event.method === "setWidget" && event.widgetKey === key).map((event) => event.widgetLines);
+	await pi.does(launch(gated(bed, "a"), gated(bed, "b")));
+	const waiting = ["Waiting for subagents - don't close the session", "Running 1: a · 1 queued"];
+	await pi.until("that somebody waits", () => JSON.stringify(widgets("subagents-live").at(-1)) === JSON.stringify(waiting));
+	for (const name of ["a", "b"]) open(bed, name);
+	await pi.until("the results", () => pi.arrived().length === 2);
+	await pi.until("the end of the lines", () => widgets("subagents-live").at(-1) === undefined);
+	await pi.until("the usage", () => /^WITH SUBS .*\(2 subagents\)$/.test(widgets("subagents-usage").at(-1)?.[0] ?? ""));
+	const shown = widgets("subagents-live").map((lines) => JSON.stringify(lines));
+	assert.ok(shown.every((lines, at) => lines !== shown[at - 1]), "nothing is said twice in a row");
 });
 
 test("without the command roost it says in one line what to do, and Pi works on", async (t) => {
