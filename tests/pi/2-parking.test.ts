@@ -45,3 +45,24 @@ test("three levels at cap 1: parked parents are gone, come back with their conve
 	assert.equal(entries.filter((entry) => entry.type === "session").length, 1);
 	assert.equal(await pi.quit(), 0);
 });
+
+test("a parked conversation that was changed is refused, and never begun anew", async (t) => {
+	const bed = new Bed(t);
+	const gate = bed.file("gate");
+	const pi = bed.pi(["--subagent-cap", "1"]);
+	const child = { name: "child", task: script([{ until: gate, say: "C" }]) };
+	await pi.does(launch({ name: "parent", max_subagents_allowed: 1, task: script([launch(child), { say: "I wait" }]) }));
+	await bed.until("a parked parent", () => bed.workers().length === 2 && bed.worker("parent").state === "parked" && bed.worker("child").state === "running");
+	const { worker } = bed.worker("parent");
+	const file = `${bed.state}/pi/${bed.tree()}/${worker}.jsonl`;
+	const changed = readFileSync(file, "utf8").replace("I wait", "I went");
+	writeFileSync(file, changed);
+	writeFileSync(gate, "");
+	await pi.until("its end", () => pi.arrived().length === 1);
+	const { outcome } = pi.messages("subagent_completion")[0].details.results[0];
+	assert.deepEqual([outcome.status, outcome.kind], ["failed", "startup"]);
+	const errors = bed.worker("parent").stderr_paths.map((path: string) => readFileSync(path, "utf8"));
+	assert.match(errors.at(-1), /is not the conversation that was saved/);
+	assert.equal(readFileSync(file, "utf8"), changed, "nobody wrote to it");
+	assert.equal(bed.turns(worker).length, 2, "and its model was not asked again");
+});
