@@ -22,7 +22,7 @@ export type Greeting = Omit<Hello, "protocol_min" | "protocol_max" | "client">;
 export type Notice = { [M in keyof Notifications]: { method: M; params: Notifications[M] } }[keyof Notifications];
 
 export interface ConnectionOptions {
-	/** Where the daemon listens; asked before each try, and may start it. An error of it ends the connection. */
+	/** Where the daemon listens; asked before each try, and may start it. An error of the first try ends the connection. */
 	reach(): Promise<string>;
 	/** Who is calling: asked before each hello. */
 	greeting(): Greeting;
@@ -62,6 +62,7 @@ export class Connection {
 	private readonly pending = new Map<number, Pending>();
 	private socket: net.Socket | undefined;
 	private greeted = false;
+	private everGreeted = false;
 	private lastId = 0;
 	private pauseMs = PAUSE_MS_MIN;
 	private timer: NodeJS.Timeout | undefined;
@@ -99,8 +100,16 @@ export class Connection {
 			const path = await this.options.reach();
 			if (!this.end) this.dial(path);
 		} catch (error) {
-			this.fail(error as Error);
+			// A daemon that was there comes back: starting it may fail while another one does the same.
+			if (this.everGreeted) this.again();
+			else this.fail(error as Error);
 		}
+	}
+
+	private again(): void {
+		if (this.end) return;
+		this.timer = setTimeout(() => void this.connect(), this.pauseMs);
+		this.pauseMs = Math.min(PAUSE_MS_MAX, this.pauseMs * 2);
 	}
 
 	private dial(path: string): void {
@@ -123,9 +132,7 @@ export class Connection {
 		socket.on("error", () => {});
 		socket.on("close", () => {
 			this.greeted = false;
-			if (this.end) return;
-			this.timer = setTimeout(() => void this.connect(), this.pauseMs);
-			this.pauseMs = Math.min(PAUSE_MS_MAX, this.pauseMs * 2);
+			this.again();
 		});
 	}
 
@@ -145,6 +152,7 @@ export class Connection {
 		if (error && FINAL.includes(error.kind)) return this.fail(error);
 		if (error) return this.socket?.destroy() as undefined;
 		this.greeted = true;
+		this.everGreeted = true;
 		this.pauseMs = PAUSE_MS_MIN;
 		this.options.onWelcome?.(welcome);
 		for (const { line } of this.pending.values()) this.socket?.write(line);

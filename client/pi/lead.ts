@@ -64,7 +64,8 @@ function listen(pi: ExtensionAPI, root: () => Root | undefined): void {
 	pi.on("session_before_compact", (event) => {
 		if (event.reason === "manual") root()?.deliveries.compactionBegin();
 	});
-	pi.on("session_compact", () => root()?.deliveries.compactionEnd());
+	// The second one is known to newer versions alone; to others it is a name that is never heard.
+	for (const event of ["session_compact", "session_compact_failed"]) pi.on(event as "session_compact", () => root()?.deliveries.compactionEnd());
 	pi.on("before_agent_start", () => {
 		const message = root()?.deliveries.nextTurn();
 		return message ? { message } : undefined;
