@@ -17,6 +17,15 @@ test("five children at cap 2: completions once each, the idle root woken", async
 	assert.deepEqual(receipt.result.details.results.map((result: { name: string; exitCode: number }) => [result.name, result.exitCode]), names.map((name) => [name, -1]));
 	assert.match(receipt.result.content[0].text, /queued at place 1/);
 	assert.ok(bed.workers().every((worker) => worker.state === "ended" && worker.outcome.status === "completed"));
+	// Never more than two at a time, in the order of the launch.
+	let live = 0;
+	const started: string[] = [];
+	for (const event of bed.events()) {
+		if (event.event === "started") started.push(event.name);
+		live += event.event === "started" ? 1 : event.event === "ended" ? -1 : 0;
+		assert.ok(live <= 2, JSON.stringify(event));
+	}
+	assert.deepEqual(started, names);
 	// The model was shown each result once.
 	const last = bed.turns(undefined).at(-1)?.messages.filter(([role]) => role === "user").map(([, text]) => text).join("\n") ?? "";
 	for (const name of names) assert.equal(last.split(`[subagent ${name} completed]`).length, 2, name);

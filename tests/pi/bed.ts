@@ -89,6 +89,12 @@ export class Bed {
 		return found;
 	}
 
+	/** The events of the one open tree. */
+	events(): Json[] {
+		const said = execFileSync(roostBin(), ["events", "--tree", this.tree(), "--json"], { env: this.env, encoding: "utf8", timeout: PATIENCE_MS });
+		return said.trimEnd().split("\n").map((line) => JSON.parse(line));
+	}
+
 	/** What the model of this worker was shown at each of its turns. */
 	turns(worker: string | undefined): { pid: number; messages: [string, string][] }[] {
 		if (!fs.existsSync(this.log)) return [];
