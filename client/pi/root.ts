@@ -220,8 +220,21 @@ export class Root implements Role {
 		for (const event of events) {
 			if (event.number < (this.nextEvent ?? 0)) continue;
 			this.nextEvent = event.number + 1;
+			if (event.event === "interrupted") this.refreshGeneration();
 			this.options.onEvent(event);
 		}
+	}
+
+	/** Somebody has interrupted the tree. What is launched after we know of it is none of what was meant. */
+	private refreshGeneration(): void {
+		const caller = new Connection({
+			reach: this.reach,
+			greeting: () => ({ identity: this.identity ?? null }),
+			onWelcome: (welcome) => {
+				this.knownGeneration = welcome.generation ?? undefined;
+				caller.close();
+			},
+		});
 	}
 
 	private lostLease(): void {

@@ -66,3 +66,15 @@ test("an interrupt ends everything that runs and is queued; nothing resumes by i
 	await pi.until("its answer", () => pi.arrived().length === 1);
 	assert.deepEqual(pi.arrived(), [["again", "A"]]);
 });
+
+test("after somebody else's interrupt the root can launch again", async (t) => {
+	const bed = new Bed(t);
+	const pi = bed.pi();
+	await pi.does(launch({ name: "a", task: script([{ until: bed.file("never"), say: "" }]) }));
+	await bed.until("its turn", () => bed.turns(bed.worker("a").worker).length > 0);
+	bed.roost("interrupt", "--tree", bed.tree());
+	await bed.until("its end", () => bed.worker("a").state === "ended");
+	await pi.does(launch({ name: "again", task: script([{ say: "A" }]) }));
+	assert.equal(pi.toolResults("subagents").at(-1).isError, false, answerOf(pi.toolResults("subagents").at(-1)));
+	await pi.until("its answer", () => pi.arrived().some(([name]) => name === "again"));
+});
