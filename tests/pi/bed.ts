@@ -60,9 +60,9 @@ export class Bed {
 		return join(this.dir, name);
 	}
 
-	/** The command `roost` with `--json`. */
+	/** The command `roost` with `--json`. It starts no daemon: looking must not bring one back that a test has ended. */
 	roost(...args: string[]): Json {
-		return JSON.parse(execFileSync(roostBin(), [...args, "--json"], { env: this.env, encoding: "utf8", timeout: PATIENCE_MS }));
+		return JSON.parse(execFileSync(roostBin(), [...args, "--json"], { env: { ...this.env, ROOST_NO_START: "1" }, encoding: "utf8", timeout: PATIENCE_MS }));
 	}
 
 	/** The one open tree. */
