@@ -54,7 +54,8 @@ fn stop_waits_for_what_runs_and_keeps_what_is_queued() {
     // With a time limit it is called off, naming what still runs; then all goes on.
     let error = home.roost(["daemon", "stop", "--timeout", "100ms", "--json"]).run().expect(1).json();
     assert!(error["error"]["kind"] == "draining" && error["error"]["message"].as_str().unwrap().contains("runs"), "{error}");
-    tree.spawn("accepted", "true");
+    let accepts = || tree.roost(["spawn", "--json", "--request-id", "r", "--name", "accepted", "--", "true"]).run().ok().json();
+    let receipt = accepts();
     let supervisor = Watched::new(home.daemon().supervisor);
     let mut stop = home.roost(["daemon", "stop"]).start();
     // From the moment when the drain is on nothing new is taken.
@@ -65,6 +66,8 @@ fn stop_waits_for_what_runs_and_keeps_what_is_queued() {
             break;
         }
     }
+    // What was accepted before is told again.
+    assert_eq!(accepts(), receipt);
     assert!(stop.is_running());
     gate.release(1);
     assert_eq!(stop.end().ok().text(), "stopped\n");

@@ -99,10 +99,7 @@ impl Turn<'_, '_> {
     fn launch(&mut self, call: CallId, caller: Caller, launch: &Launch) {
         let (draining, calls) = (self.rules.draining, &mut *self.calls);
         answered(self.step, call, |step| {
-            if draining {
-                return Err(Rejection::Draining);
-            }
-            let (tree, owner, job) = launch::launch(step, caller, launch)?;
+            let (tree, owner, job) = launch::launch(step, caller, launch, draining)?;
             let request_id = launch.request_id.clone();
             let want = if launch.foreground { Want::Results { job, request_id } } else { Want::Receipt(job) };
             let workers = step.state.jobs.get(&job).map_or(&[][..], |job| &job.workers);

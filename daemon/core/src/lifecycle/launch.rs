@@ -16,7 +16,7 @@ use crate::state::{State, given_names, names};
 use crate::step::Step;
 
 /// Accepts a launch, or finds the one of the same request. Returns its job; the receipt is written when the step has placed it.
-pub fn launch(step: &mut Step<'_>, caller: Caller, launch: &Launch) -> Result<(TreeId, Owner, JobId), Rejection> {
+pub fn launch(step: &mut Step<'_>, caller: Caller, launch: &Launch, draining: bool) -> Result<(TreeId, Owner, JobId), Rejection> {
     let (tree, owner) = authority::asker(step.state, caller)?;
     let key = State::request_key(tree, owner, &launch.request_id);
     if let Some(job) = step.state.requests.get(&key) {
@@ -25,6 +25,9 @@ pub fn launch(step: &mut Step<'_>, caller: Caller, launch: &Launch) -> Result<(T
         return if same { Ok((tree, owner, *job)) } else { Err(reused()) };
     }
     // Only now: what was accepted stays accepted, whatever became of the world since.
+    if draining {
+        return Err(Rejection::Draining);
+    }
     if let Some(rejection) = &launch.unusable {
         return Err(rejection.clone());
     }
