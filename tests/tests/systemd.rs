@@ -257,3 +257,47 @@ fn the_watchdog_bites_a_supervisor_that_stands_still_and_its_workers_live() {
     assert!(said[0].starts_with("w failed"), "{said:?}");
     assert_eq!(said[1..], ["1", "closed"], "{said:?}");
 }
+
+// B05 (f), (g).
+#[test]
+fn an_install_tells_what_a_log_out_ends_and_workers_have_their_submitters_path() {
+    let home = Home::new();
+    fs::create_dir(home.file("fake")).unwrap();
+    home.script("fake/loginctl", "#!/bin/sh\necho no\n");
+    home.script("fake/only-here", "#!/bin/sh\necho found\n");
+    let script = r#"
+        chmod +x "$F/fake/loginctl" "$F/fake/only-here"
+        PATH="$F/fake:$PATH" roost service install 2>&1
+        PATH="$F/fake:$PATH" roost service status | grep linger
+        PATH="$F/fake:$PATH" roost run -- only-here
+        tr '\0' '\n' <"/proc/$(show MainPID)/environ" | grep -c "^PATH=$F/fake" || true
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    assert!(said[1].contains("ends the daemon and its workers when you log out"), "{said:?}");
+    assert!(said[2].contains("loginctl enable-linger"), "{said:?}");
+    assert!(said[3].starts_with("linger") && said[3].contains("no"), "{said:?}");
+    assert_eq!(said[4..], ["found", "0"]);
+}
+
+// B06.
+#[test]
+fn a_restart_of_the_unit_under_live_work_runs_nothing_twice() {
+    let home = Home::new();
+    let script = r#"
+        roost service install >/dev/null
+        eval "$(roost open --cap 1)"
+        mkfifo "$F/up"
+        roost spawn --name w1 -- sh -c 'echo start >>"$F/L"; echo up >"$F/up"; sleep 1000' >/dev/null
+        roost spawn --name w2 -- sh -c 'echo go >>"$F/M"; echo R2' >/dev/null
+        read line <"$F/up"
+        systemctl --user restart roostd.service
+        roost status --json | grep -o '"name":"w[12]"'
+        roost result w2 --wait
+        roost wait w1 || true
+        wc -l <"$F/L"; wc -l <"$F/M"
+        show OOMPolicy
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    // A restart by the user is an order: what ran was stopped, and says so; what was queued goes on.
+    assert_eq!(said, [r#""name":"w1""#, r#""name":"w2""#, "R2", "w1 stopped", "1", "1", "continue"]);
+}

@@ -90,6 +90,7 @@ fn install(config: Config, out: &mut Out) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     out.line(&format!("installed in {}; listening on {}", directory.display(), config.paths.socket.display()))?;
+    out.flush()?;
     if lingers == Some(false) {
         note("roost: without lingering systemd ends the daemon and its workers when you log out");
         note("hint: `loginctl enable-linger` keeps them");
