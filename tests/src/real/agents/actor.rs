@@ -32,6 +32,8 @@ pub struct Actor {
     early: BTreeMap<u64, Value>,
     seen: BTreeSet<u64>,
     calls: u64,
+    /// How often it has had to say hello.
+    greetings: u64,
     next_step: usize,
     park: String,
     deaf: bool,
@@ -56,6 +58,7 @@ pub fn main() -> i32 {
         early: BTreeMap::new(),
         seen: BTreeSet::new(),
         calls: 0,
+        greetings: 0,
         next_step: saved.map_or(0, |text| text.parse().expect("the number of a step")),
         park: "ready".into(),
         deaf: false,
@@ -187,7 +190,12 @@ impl Actor {
         let context = json!({"bytes": (self.next_step - 1).to_string()});
         let call = json!({"name": child, "wait": true, "request_id": format!("relay-{}", self.next_step)});
         let mut id = self.send("result", call.clone());
+        let mut greetings = self.greetings;
         loop {
+            // A call that broke off has made another connection, which knows nothing of this one.
+            if std::mem::replace(&mut greetings, self.greetings) != self.greetings {
+                id = self.send("result", call.clone());
+            }
             let asked = self.notes.pop_front().is_some_and(|note| note["method"] == "park");
             // The answer of the call may come first: it is read below all the same.
             if asked && self.call("park_ready", json!({"context": context}))?["parked"] == true {
@@ -200,10 +208,7 @@ impl Actor {
                     return self.settle(json!({"answer": line["result"]["ended"]["answer"]}));
                 }
                 Some(line) => self.keep(line),
-                None => {
-                    self.connect()?;
-                    id = self.send("result", call.clone());
-                }
+                None => drop(self.connect()?),
             }
         }
     }

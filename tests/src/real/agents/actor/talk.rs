@@ -43,6 +43,7 @@ impl Actor {
                 && wire.send_as(self.calls, "hello", &hello).is_ok()
             {
                 self.wire = Some(wire);
+                self.greetings += 1;
                 match self.answer_once(self.calls, PATIENCE) {
                     Some(answer) => return answer,
                     None => self.wire = None,
