@@ -10,7 +10,7 @@ use std::thread::Thread;
 use roost_core::event::{Event, Record};
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, WorkerId};
-use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker, ToSupervisor, encode};
+use roost_proto::link::{ChildReport, ExitStatus, Manager, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker, ToSupervisor, encode};
 use roost_tests::decoders;
 use roostd::journal::{Batch, ClockMark, Journal, Spec};
 
@@ -126,10 +126,17 @@ pub fn links() -> Vec<(&'static str, Vec<u8>)> {
         ToSupervisor::Ready,
         ToSupervisor::Shutdown,
         ToSupervisor::Restart,
+        ToSupervisor::Alive,
     ];
     let report = ChildReport { incarnation, process, exited: Some(ExitStatus::Signal(9)), alive: false };
     let to_broker = [
-        ToBroker::Hello { version: 1, supervisor_pid: 5, boot_id: "b".into(), children: vec![report], manager: None },
+        ToBroker::Hello {
+            version: 1,
+            supervisor_pid: 5,
+            boot_id: "b".into(),
+            children: vec![report],
+            manager: Some(Manager { beat_ms: Some(30_000) }),
+        },
         ToBroker::Spawned { incarnation, process },
         ToBroker::SpawnFailed { incarnation, reason: "no such directory".into(), transient: false },
         ToBroker::Exited { incarnation, status: ExitStatus::Code(3), leftovers: vec![4, 5] },
