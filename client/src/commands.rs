@@ -19,5 +19,6 @@ pub mod spawn;
 pub mod status;
 pub mod stop;
 pub mod tell_lead;
+pub mod timeline;
 pub mod usage;
 pub mod wait;

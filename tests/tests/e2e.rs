@@ -43,3 +43,5 @@ mod stopping;
 mod tally;
 #[path = "e2e/terminal.rs"]
 mod terminal;
+#[path = "e2e/timeline.rs"]
+mod timeline;

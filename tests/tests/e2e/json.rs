@@ -88,6 +88,10 @@ impl Printed {
             ("one of workers (status)", "status", "/workers/0"),
             ("settings (open)", "open", "/settings"),
             ("timing of settings", "open", "/settings/timing"),
+            ("one of workers (timeline)", "timeline", "/workers/0"),
+            ("one of spans (timeline)", "timeline", "/workers/0/spans/0"),
+            ("one of cap and live (timeline)", "timeline", "/cap/0"),
+            ("one of cap and live (timeline)", "timeline", "/live/0"),
             ("versions (daemon status)", "daemon status", "/versions"),
         ];
         for (part, whole, pointer) in parts {
@@ -122,6 +126,7 @@ fn print_all(home: &Home) -> Printed {
     printed.add("status", json(&["status"]).ok().json());
     printed.lines("events", json(&["events", "--names"]).ok().text());
     printed.lines("events", json(&["events"]).ok().text());
+    printed.add("timeline", json(&["timeline"]).ok().json());
     printed.lines("logs --transcript", json(&["logs", "one", "--transcript"]).ok().text());
     printed.add("any, when it failed", json(&["stop", "nobody"]).expect(1).json());
     printed.add("stop", json(&["stop", "slow"]).ok().json());
