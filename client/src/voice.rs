@@ -3,14 +3,16 @@
 //! One thread, no reader in the background: what has arrived is looked at when something is asked. Blocking is poll(2) on the
 //! socket, on a worker's standard input, and on the time at which a completion has been held back long enough.
 
+mod exit_order;
+
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use roost_proto::link::EXIT_LINE;
 use roost_proto::message::Request;
 use roost_proto::message::deliver::{Ack, DELIVER, Delivery, Item, LEASE_LOST, PARK, ParkAsk, WITHDRAW, Withdrawal};
 use roost_proto::message::session::RoleAsked;
+use roost_proto::message::worker::{Activity, Report};
 use roost_proto::rpc::{Answer, ErrorKind};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::de::DeserializeOwned;
@@ -20,6 +22,8 @@ use crate::error::Error;
 use crate::inbox::{Inbox, Items};
 use crate::policy::{Outage, Patience, Policy};
 use crate::submit;
+
+use exit_order::ExitOrder;
 
 /// What a role is told.
 pub(crate) enum Heard {
@@ -45,10 +49,10 @@ pub(crate) struct Voice {
     lease_lost: bool,
     call: Option<Outstanding>,
     outage: Option<Outage>,
-    stdin: Option<OwnedFd>,
-    /// What was read there and ends no line.
-    word: Vec<u8>,
-    closing: bool,
+    exit_order: ExitOrder,
+    activity: Option<Activity>,
+    /// It was said on a connection that is gone.
+    activity_is_news: bool,
 }
 
 /// A waiting call whose answer has not come. It outlives a question to park: asked for again, it is not sent again.
@@ -61,7 +65,7 @@ struct Outstanding {
 }
 
 impl Voice {
-    /// With a connection that has its role. [`EXIT_LINE`] on `stdin` means that the process should exit.
+    /// With a connection that has its role. The line `exit` on `stdin` means that the process should exit.
     pub(crate) fn new(connection: Connection, inbox: Inbox, stdin: Option<OwnedFd>) -> Self {
         let mut voice = Self {
             connection,
@@ -71,9 +75,9 @@ impl Voice {
             lease_lost: false,
             call: None,
             outage: None,
-            stdin,
-            word: Vec::new(),
-            closing: false,
+            exit_order: ExitOrder::new(stdin),
+            activity: None,
+            activity_is_news: false,
         };
         voice.take_note();
         voice
@@ -109,7 +113,7 @@ impl Voice {
                 self.call = None;
                 return reply::<R>(answer).map(Waiting::Done);
             }
-            if self.closing {
+            if self.exit_order.has_come() {
                 return Ok(Waiting::Closing);
             }
             if let Some(ask) = self.park_asked(Instant::now()) {
@@ -161,7 +165,7 @@ impl Voice {
     }
 
     fn heard(&mut self, now: Instant) -> Option<Heard> {
-        if self.closing {
+        if self.exit_order.has_come() {
             return Some(Heard::Closing);
         }
         if std::mem::take(&mut self.lease_lost) {
@@ -185,6 +189,7 @@ impl Voice {
     fn sort(&mut self) -> Result<(), Error> {
         loop {
             self.take_note();
+            self.repeat_activity()?;
             let pushed = self.connection.take_pushed();
             match pushed.map_err(|error| Error::Protocol { method: "deliver", message: error.to_string() })? {
                 Some(answer) => self.sort_one(answer)?,
@@ -222,6 +227,21 @@ impl Voice {
         Ok(())
     }
 
+    /// What its host does, for a daemon that forgets it with its connections.
+    pub(crate) fn note_activity(&mut self, activity: Option<Activity>) {
+        self.activity = activity;
+        self.activity_is_news = false;
+    }
+
+    /// A daemon that has just heard of us takes us for busy.
+    fn repeat_activity(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.activity_is_news) {
+            return Ok(());
+        }
+        let report = Report { activity: self.activity, usage: None, text: None };
+        self.connection.call_with(Policy::BRIEF, || report.clone()).map(drop)
+    }
+
     /// After a new welcome: what an older broker asked is asked again if it still holds.
     fn take_note(&mut self) {
         if self.greeted == self.connection.greetings() {
@@ -229,6 +249,7 @@ impl Voice {
         }
         self.greeted = self.connection.greetings();
         self.park = None;
+        self.activity_is_news = self.activity.is_some();
         if let Some(call) = &mut self.call {
             call.id = None;
         }
@@ -251,9 +272,7 @@ impl Voice {
             return Ok(back);
         };
         let mut ready = vec![PollFd::from_borrowed_fd(socket, PollFlags::IN)];
-        if let Some(stdin) = self.stdin.as_ref().filter(|_| !self.closing) {
-            ready.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
-        }
+        ready.extend(self.exit_order.descriptor().map(|stdin| PollFd::from_borrowed_fd(stdin, PollFlags::IN)));
         let timeout = until.map(|until| until.saturating_duration_since(Instant::now())).and_then(|left| Timespec::try_from(left).ok());
         match rustix::event::poll(&mut ready, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -264,27 +283,9 @@ impl Voice {
             self.connection.take_in();
         }
         if from_stdin {
-            self.read_stdin();
+            self.exit_order.read();
         }
         Ok(from_daemon || from_stdin)
-    }
-
-    /// The line `exit` is an order. An end without it is the death of the supervisor, and the next one goes on with us.
-    fn read_stdin(&mut self) {
-        let Some(stdin) = &self.stdin else { return };
-        let mut buffer = [0; 512];
-        match rustix::io::read(stdin, &mut buffer) {
-            Ok(0) => self.stdin = None,
-            Ok(read) => {
-                self.word.extend_from_slice(&buffer[..read]);
-                self.closing |= self.word.split_inclusive(|&byte| byte == b'\n').any(|line| line == EXIT_LINE);
-                let line_start = self.word.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-                self.word.drain(..line_start);
-                self.word.truncate(EXIT_LINE.len());
-            }
-            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-            Err(_) => self.stdin = None,
-        }
     }
 }
 

@@ -173,13 +173,18 @@ impl Worker {
 
     /// Says how the work stands.
     pub fn report(&mut self, report: &Report) -> Result<(), Error> {
-        self.voice.connection.report(report).map(drop)
+        self.voice.connection.report(report)?;
+        if report.activity.is_some() {
+            self.voice.note_activity(report.activity);
+        }
+        Ok(())
     }
 
     /// Ends a turn. What was handed out and not accepted comes again.
     pub fn settle(&mut self, turn: &Turn) -> Result<Next, Error> {
         let Turn { answer, context, ended, usage } = turn.clone();
         let next = self.voice.connection.settle(&Settle { request_id: submit::request_id()?, answer, context, ended, usage })?.next;
+        self.voice.note_activity(None);
         self.voice.inbox.give_back();
         Ok(next)
     }

@@ -5,9 +5,12 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use roost_tests::real::{Home, UserManager};
+use serde_json::Value;
 
 /// Before each script.
 const BEFORE: &str = r#"set -eu
@@ -25,6 +28,16 @@ fn lines(home: &Home, script: &str) -> Option<Vec<String>> {
     Some(said.lines().map(str::to_owned).collect())
 }
 
+/// The row of `docs/json.md` about this command lists what it has printed.
+#[track_caller]
+fn has_the_fields_of(about: &str, printed: &str) {
+    let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json.md")).unwrap();
+    let row = document.lines().find_map(|line| line.strip_prefix(&format!("| `{about}` | - | `"))).expect(about);
+    let listed: BTreeSet<&str> = row.trim_end_matches("` |").split(' ').collect();
+    let value: Value = serde_json::from_str(printed).expect(printed);
+    assert_eq!(value.as_object().unwrap().keys().map(String::as_str).collect::<BTreeSet<_>>(), listed);
+}
+
 #[test]
 fn the_socket_starts_the_daemon_which_leaves_and_comes_again() {
     let home = Home::new();
@@ -36,9 +49,10 @@ fn the_socket_starts_the_daemon_which_leaves_and_comes_again() {
         show ActiveState; test "$(show MainPID)" = "$(pid supervisor)"
         show StatusText
         roost service status --json
+        roost service install --json
         roost daemon stop; show ActiveState; show ActiveState roostd.socket
         roost run -- echo again
-        roost service uninstall
+        roost service uninstall --json
         show ActiveState roostd.socket; ls "$XDG_CONFIG_HOME/systemd/user"
     "#;
     let Some(said) = lines(&home, script) else { return };
@@ -48,9 +62,11 @@ fn the_socket_starts_the_daemon_which_leaves_and_comes_again() {
     // What it was doing when the line was last allowed to change.
     assert!(said[5].starts_with("trees ") && said[5].contains(", live "), "{said:?}");
     assert!(said[6].contains(r#""installed":true"#) && said[6].contains(r#""service":"active""#), "{said:?}");
-    assert_eq!(said[7..11], ["stopped", "inactive", "active", "again"], "{said:?}");
-    assert!(said[11].starts_with("removed from "), "{said:?}");
-    assert_eq!(said[12..], ["inactive", "test.service"], "{said:?}");
+    has_the_fields_of("service status", &said[6]);
+    has_the_fields_of("service install", &said[7]);
+    assert_eq!(said[8..12], ["stopped", "inactive", "active", "again"], "{said:?}");
+    has_the_fields_of("service uninstall", &said[12]);
+    assert_eq!(said[13..], ["inactive", "test.service"], "{said:?}");
 }
 
 #[test]

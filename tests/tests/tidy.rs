@@ -18,7 +18,10 @@ fn files(below: &str) -> Vec<(String, String)> {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                open.push(path);
+                // What the package registry has put there is not ours.
+                if path.file_name().is_none_or(|name| name != "node_modules") {
+                    open.push(path);
+                }
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
                 found.push((name, fs::read_to_string(&path).unwrap()));

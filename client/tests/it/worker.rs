@@ -178,6 +178,36 @@ fn what_lay_here_before_a_new_welcome_is_not_told_unless_it_comes_again() {
 }
 
 #[test]
+fn a_daemon_that_was_away_hears_again_what_its_worker_does() {
+    play(
+        |peer| {
+            let mut talk = peer.welcome_worker();
+            assert_eq!(talk.answer("report", json!({})), json!({"activity": "tool"}));
+            drop(talk);
+            let mut talk = peer.welcome_worker();
+            assert_eq!(talk.answer("report", json!({})), json!({"activity": "tool"}));
+            talk.deliver(json!([words(1, 1, "a")]));
+            assert_eq!(talk.accept_all(), json!([1]));
+            talk.answer("settle", json!({"next": "wait"}));
+            drop(talk);
+            // Between turns there is nothing to say.
+            let mut talk = peer.welcome_worker();
+            talk.deliver(json!([words(2, 2, "b")]));
+            assert_eq!(talk.accept_all(), json!([2]));
+            talk.end();
+        },
+        |mut worker| {
+            worker.report(&Report { activity: Some(Activity::Tool), ..Report::default() }).unwrap();
+            let turn = items(worker.next(None).unwrap());
+            worker.accept(turn.items).unwrap();
+            worker.settle(&Turn::default()).unwrap();
+            let turn = items(worker.next(None).unwrap());
+            worker.accept(turn.items).unwrap();
+        },
+    );
+}
+
+#[test]
 fn the_first_hello_waits_for_a_daemon_however_long_it_is_away() {
     let dir = tempfile::tempdir().unwrap();
     let peer = Peer::new(dir.path());

@@ -156,8 +156,10 @@ fn the_tables_are_what_the_commands_print_and_what_the_types_have() {
     let home = Home::new();
     let mut printed = print_all(&home);
     printed.parts();
-    assert_eq!(printed.0.keys().collect::<Vec<_>>(), rows.keys().collect::<Vec<_>>());
-    for (about, row) in &rows {
+    // Those of `service` take a user manager: `systemd.rs`.
+    let here = || rows.iter().filter(|(about, _)| !about.starts_with("service "));
+    assert_eq!(printed.0.keys().collect::<Vec<_>>(), here().map(|(about, _)| about).collect::<Vec<_>>());
+    for (about, row) in here() {
         for value in &printed.0[about] {
             let there = keys(value);
             let unknown: Vec<_> = there.iter().filter(|name| !row.more && !row.fields.contains_key(**name)).collect();

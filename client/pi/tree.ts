@@ -1,0 +1,98 @@
+/**
+ * The tree as this side last saw it, for surfaces and tools: read again when the daemon says that something has changed, never on a
+ * tick, never from disk. A view: it owns nothing.
+ */
+import type { Methods, Progress, UsageReply, WorkerStatus, WorkerUsage } from "./protocol.ts";
+
+export interface TreeViewOptions {
+	read<M extends "status" | "usage">(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]>;
+	onChange(): void;
+}
+
+export class TreeView {
+	workers: WorkerStatus[] = [];
+	usage: WorkerUsage[] = [];
+	totals: UsageReply["totals"] | undefined;
+	budget = 0;
+	cap = 0;
+	/** When this side first saw each execution run, on the clock that elapsed times are shown by. */
+	readonly since = new Map<string, number>();
+	private readonly options: TreeViewOptions;
+	private progress: Progress | undefined;
+	private looking: Promise<void> | undefined;
+	private again = false;
+	private over = false;
+
+	constructor(options: TreeViewOptions) {
+		this.options = options;
+	}
+
+	/** Workers that have not ended. */
+	active(): number {
+		return this.workers.filter((worker) => worker.state !== "ended").length;
+	}
+
+	hasWorkers(): boolean {
+		return this.workers.length > 0;
+	}
+
+	progressed(progress: Progress): void {
+		this.progress = progress;
+		this.cap = progress.cap;
+		this.refresh();
+	}
+
+	lastProgress(): Progress | undefined {
+		return this.progress;
+	}
+
+	refresh(): void {
+		void this.look().catch(() => {});
+	}
+
+	end(): void {
+		this.over = true;
+	}
+
+	/** Reads it again; changes that come meanwhile are one further reading, and whoever asks meanwhile waits for that one, too. */
+	look(): Promise<void> {
+		this.again = true;
+		this.looking ??= this.readAll().finally(() => (this.looking = undefined));
+		return this.looking;
+	}
+
+	private async readAll(): Promise<void> {
+		while (this.again && !this.over) {
+			this.again = false;
+			await this.read();
+		}
+		if (!this.over) this.options.onChange();
+	}
+
+	private async read(): Promise<void> {
+		const workers: WorkerStatus[] = [];
+		for (let after: string | undefined; ; ) {
+			const page = await this.options.read("status", after ? { after } : {});
+			workers.push(...page.workers);
+			const [tree] = page.trees;
+			if (tree) {
+				this.budget = tree.budget_remaining;
+				this.cap = tree.cap;
+			}
+			if (!page.next) break;
+			after = page.next;
+		}
+		const usage: WorkerUsage[] = [];
+		for (let after: string | undefined; workers.length > 0; ) {
+			const page = await this.options.read("usage", { each: true, ...(after ? { after } : {}) });
+			usage.push(...(page.workers ?? []));
+			this.totals = page.totals;
+			if (!page.next) break;
+			after = page.next;
+		}
+		this.workers = workers;
+		this.usage = usage;
+		const now = Date.now();
+		for (const { execution, started_at_ms } of workers) if (started_at_ms && !this.since.has(execution)) this.since.set(execution, Math.min(now, started_at_ms));
+	}
+}

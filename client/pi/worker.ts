@@ -1,0 +1,271 @@
+/**
+ * A Pi that is a worker: it takes its task and whatever it is owed into its conversation, says what it does and uses, settles when the
+ * agent has, parks when it is asked to, and leaves when it is told. It knows no tool.
+ */
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { Connection, isRefusal, requestId } from "./connection.ts";
+import type { Notice } from "./connection.ts";
+import type { SubagentDetails } from "./contracts.ts";
+import { saveContext, savedCalls } from "./context.ts";
+import { Deliveries } from "./delivery.ts";
+import { workerIdentity } from "./identity.ts";
+import type { WorkerStart } from "./identity.ts";
+import type { Activity, ExecutionId, Item, Methods, Welcome, WorkerResult } from "./protocol.ts";
+import type { Role, Waited, WaitingMethod } from "./role.ts";
+import { Toolset } from "./toolset.ts";
+import { endedBadly, textOf, turnEnd } from "./turn.ts";
+import type { AssistantSaid } from "./turn.ts";
+import { UsageMeter } from "./usage.ts";
+import type { PiUsage } from "./usage.ts";
+import { ParkableWaits } from "./parkable.ts";
+import { Waits } from "./waits.ts";
+import type { WaitingCall } from "./waits.ts";
+
+const PARK_AGAIN_MS = 1_000;
+/** A stream that goes on for long is a sign of life, told this often. */
+const ALIVE_EVERY_MS = 60_000;
+
+export class Worker implements Role {
+	readonly kind = "worker";
+	private readonly pi: ExtensionAPI;
+	private readonly start: WorkerStart;
+	private readonly deliveries: Deliveries;
+	private readonly meter = new UsageMeter();
+	private readonly toolset: Toolset;
+	private readonly waiting: ParkableWaits;
+	private connection: Connection | undefined;
+	private welcome: Welcome | undefined;
+	private hasChildren = false;
+	/** The last message of the model since the last settle. */
+	private last: AssistantSaid | undefined;
+	private activity: Activity = "idle";
+	private toolsRunning = 0;
+	private aliveAt = 0;
+	/** It was asked to park and has not answered. */
+	private parkAsked = false;
+
+	constructor(pi: ExtensionAPI, start: WorkerStart) {
+		this.pi = pi;
+		this.start = start;
+		this.toolset = new Toolset(pi);
+		this.waiting = new ParkableWaits(pi, {
+			waits: new Waits({ reach: () => this.reach(), greeting: () => ({ identity: workerIdentity() }) }),
+			consumed: (executions) => this.consumed(executions),
+		});
+		this.deliveries = new Deliveries(pi, {
+			ack: (items) => void this.call("ack", { items }).catch(() => {}),
+			onSettled: (ctx) => void this.settle(ctx),
+			onTaken: (items) => this.taken(items),
+		});
+	}
+
+	// What the tools ask for.
+
+	call<M extends keyof Methods>(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]> {
+		if (!this.connection) return Promise.reject(new Error("there is no connection to roostd yet"));
+		return this.connection.call(method, params);
+	}
+
+	wait<M extends WaitingMethod>(method: M, params: Methods[M]["params"], signal: AbortSignal | undefined): Promise<Waited<M>> {
+		return this.waiting.make({ method, params } as WaitingCall, signal) as Promise<Waited<M>>;
+	}
+
+	generation(): number | undefined {
+		return undefined;
+	}
+
+	consumed(executions: readonly ExecutionId[]): void {
+		for (const execution of executions) this.deliveries.inbox.consumed(execution);
+	}
+
+	launched(_details: SubagentDetails): void {
+		this.hasChildren = true;
+		void this.refreshTools();
+	}
+
+	ended(_results: readonly WorkerResult[]): void {}
+
+	// What Pi tells.
+
+	begin(ctx: ExtensionContext): void {
+		if (this.connection) return;
+		this.deliveries.begin(ctx);
+		this.connection = new Connection({
+			reach: () => this.reach(),
+			greeting: () => ({ identity: workerIdentity(), role: "worker", capabilities: ["park", "steer"] }),
+			onWelcome: (welcome) => this.welcomed(welcome),
+			onNotice: (notice) => this.noticed(notice),
+			// Another process speaks for this worker, or nobody may any more.
+			onEnd: () => this.start.leave(),
+		});
+	}
+
+	end(): void {
+		this.deliveries.end();
+		this.waiting.close();
+		this.connection?.close();
+	}
+
+	listen(): void {
+		const { pi, deliveries } = this;
+		pi.on("agent_start", () => {
+			deliveries.agentStart();
+			this.report("busy");
+		});
+		pi.on("message_start", () => deliveries.tick());
+		pi.on("message_update", () => this.alive());
+		pi.on("message_end", (event, ctx) => this.messageEnd(event.message as PiMessage, ctx));
+		pi.on("turn_end", (event) => {
+			// A run that ends badly looks for no steering: what is owed comes when it has settled.
+			if (endedBadly(event.message)) deliveries.tick();
+			else deliveries.turnEnd((event.toolResults ?? []).length > 0);
+		});
+		pi.on("tool_execution_start", () => {
+			deliveries.tick();
+			this.meter.toolCall();
+			this.toolsRunning += 1;
+			this.report("tool");
+		});
+		pi.on("tool_execution_end", () => {
+			this.toolsRunning = Math.max(0, this.toolsRunning - 1);
+			if (this.toolsRunning === 0) this.report("busy");
+		});
+		pi.on("agent_end", () => deliveries.tick());
+		pi.on("agent_settled", (_event, ctx) => {
+			this.toolsRunning = 0;
+			deliveries.agentSettled(ctx);
+		});
+		pi.on("session_compact", (event) => {
+			const usage = (event.compactionEntry as { usage?: PiUsage }).usage;
+			if (usage) this.meter.add(usage);
+			deliveries.compactionEnd();
+		});
+	}
+
+	private messageEnd(message: PiMessage, ctx: ExtensionContext): void {
+		this.deliveries.messageEnd(message);
+		if (message.role === "toolResult" && message.usage) this.meter.add(message.usage);
+		if (message.role !== "assistant") return;
+		const said = message as unknown as AssistantSaid;
+		this.last = said;
+		this.meter.turn(message.usage, ctx.model?.cost);
+		this.meter.context(ctx.getContextUsage()?.tokens);
+		const text = textOf(said);
+		this.tell({ activity: this.activity, usage: this.meter.report(), ...(text.trim() ? { text } : {}) });
+	}
+
+	// What the daemon tells.
+
+	private async reach(): Promise<string> {
+		const socket = process.env.ROOST_SOCKET;
+		if (!socket) throw new Error("ROOST_SOCKET is not set");
+		return socket;
+	}
+
+	private welcomed(welcome: Welcome): void {
+		const first = !this.welcome;
+		this.welcome = welcome;
+		this.deliveries.welcomed(welcome);
+		// A new broker does not know what is going on here.
+		this.tell({ activity: this.activity });
+		if (!first) return;
+		const name = welcome.worker?.name;
+		if (name && !this.pi.getSessionName()) this.pi.setSessionName(name);
+		this.hasChildren = welcome.worker?.wakes ?? false;
+		this.showTools(welcome.budget_remaining ?? 0);
+		if (welcome.worker?.wakes) this.waiting.goOn(savedCalls(process.env.ROOST_CONTEXT));
+	}
+
+	private noticed(notice: Notice): void {
+		if (notice.method === "deliver") this.deliveries.arrived(notice.params);
+		else if (notice.method === "withdraw") this.deliveries.withdrawn(notice.params.items);
+		else if (notice.method === "park") this.askedToPark();
+	}
+
+	private taken(items: Item[]): void {
+		// A lead may have raised the allowance with its words.
+		if (items.some((item) => item.type === "lead_message")) void this.refreshTools();
+	}
+
+	// How a turn ends.
+
+	private async settle(ctx: ExtensionContext): Promise<void> {
+		this.activity = "idle";
+		// In the middle of a call: its answer starts the next turn, and the daemon knows that we wait.
+		if (this.waiting.calls().length > 0) {
+			if (this.parkAsked) await this.park();
+			return;
+		}
+		const { answer, ended } = turnEnd(this.last);
+		this.last = undefined;
+		this.meter.context(ctx.getContextUsage()?.tokens);
+		const context = saveContext(this.start.session, []);
+		try {
+			const { next } = await this.call("settle", {
+				request_id: requestId(), ended, usage: this.meter.report(), ...(answer === undefined ? {} : { answer }), ...(context ? { context } : {}),
+			});
+			if (next === "exit") this.start.leave();
+			else if (next === "go_on") this.deliveries.giveBack();
+		} catch (error) {
+			// It was parked or ended meanwhile; who cannot be heard any more is ended by the daemon.
+			if (isRefusal(error, "parked", "stale_epoch")) this.start.leave();
+		}
+	}
+
+	private askedToPark(): void {
+		this.parkAsked = true;
+		const inCall = this.waiting.calls().length > 0;
+		this.waiting.detach();
+		if (!this.deliveries.isBusy() && (inCall || this.deliveries.isQuiet())) void this.park();
+		else if (!inCall) {
+			this.parkAsked = false;
+			void this.call("park_decline", { not_before_ms: PARK_AGAIN_MS }).catch(() => {});
+		}
+	}
+
+	private async park(): Promise<void> {
+		this.parkAsked = false;
+		const context = saveContext(this.start.session, this.waiting.calls());
+		try {
+			const { parked } = await this.call("park_ready", { request_id: requestId(), ...(context ? { context } : {}) });
+			if (parked) this.start.leave();
+			else this.deliveries.giveBack();
+		} catch (error) {
+			if (isRefusal(error, "parked", "stale_epoch")) this.start.leave();
+		}
+	}
+
+	// What is said of the work.
+
+	private report(activity: Activity): void {
+		if (activity === this.activity) return;
+		this.activity = activity;
+		this.tell({ activity });
+	}
+
+	private alive(): void {
+		const now = Date.now();
+		if (now - this.aliveAt < ALIVE_EVERY_MS) return;
+		this.aliveAt = now;
+		this.tell({ activity: this.activity });
+	}
+
+	private tell(report: Methods["report"]["params"]): void {
+		this.aliveAt = Date.now();
+		void this.call("report", report).catch(() => {});
+	}
+
+	private async refreshTools(): Promise<void> {
+		const name = this.welcome?.worker?.name;
+		if (!name) return;
+		const status = await this.call("status", { name }).catch(() => undefined);
+		const self = status?.workers.find((worker) => worker.name === name);
+		if (self) this.showTools(self.budget_remaining);
+	}
+
+	private showTools(budget: number): void {
+		this.toolset.show({ budget, hasChildren: this.hasChildren, hasLead: true });
+	}
+}
+
+type PiMessage = { role: string; details?: unknown; usage?: PiUsage };

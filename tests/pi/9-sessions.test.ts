@@ -1,0 +1,62 @@
+/** Sessions side by side, and one session in two Pis: nobody sees another's results. */
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { Bed, answerOf, launch, script } from "./bed.ts";
+
+const gated = (bed: Bed, name: string, answer: string) => ({ name, task: script([{ until: bed.file(`gate-${answer}`), say: answer }]) });
+
+test("two sessions at once, with subagents of the same names, never see each other's results", async (t) => {
+	const bed = new Bed(t);
+	const [one, two] = [bed.pi(), bed.pi()];
+	await Promise.all([one.does(launch(gated(bed, "a", "A1"), gated(bed, "b", "B1"))), two.does(launch(gated(bed, "a", "A2"), gated(bed, "b", "B2")))]);
+	await two.does({ call: [["stop_subagent", { name: "b" }]] });
+	for (const name of ["A1", "B1", "A2"]) writeFileSync(bed.file(`gate-${name}`), "");
+	await one.until("its results", () => one.arrived().length === 2);
+	await two.until("its result", () => two.arrived().length === 1);
+	assert.deepEqual(one.arrived().sort(), [["a", "A1"], ["b", "B1"]]);
+	assert.deepEqual(two.arrived(), [["a", "A2"]]);
+	await one.does({ call: [["get_subagent_result", { name: "a" }]] }, { call: [["get_subagent_result", { name: "w3" }]] });
+	assert.deepEqual(one.toolResults("get_subagent_result").map(answerOf)[0], "[subagent a completed]\nA1");
+	assert.match(answerOf(one.toolResults("get_subagent_result")[1]), /^unknown_worker/);
+	assert.equal(bed.roost("status").trees.length, 2);
+});
+
+test("one session in two Pis: the newer one has the lease, the older one is told and gets nothing more", async (t) => {
+	const bed = new Bed(t);
+	const older = bed.pi();
+	await older.does(launch(gated(bed, "a", "A")));
+	const newer = bed.pi(["--session", older.session]);
+	await older.event("the warning", (event) => event.method === "notify" && /Another Pi has opened this session/.test(event.message));
+	writeFileSync(bed.file("gate-A"), "");
+	await newer.until("the result", () => newer.arrived().length === 1);
+	await older.ask({ type: "get_state" });
+	assert.deepEqual(older.arrived(), []);
+	assert.equal(bed.roost("status").trees.length, 1);
+	assert.equal(await older.quit(), 0);
+	assert.equal(bed.roost("status").trees.length, 1, "who has lost the lease closes nothing");
+});
+
+test("a session that is kept nowhere takes its tree with it, a kept one's waits; forgotten conversations go", async (t) => {
+	const bed = new Bed(t);
+	const kept = bed.pi();
+	await kept.does(launch({ name: "k", task: script([{ say: "K" }]) }));
+	await kept.until("its result", () => kept.arrived().length === 1);
+	assert.equal(await kept.quit(), 0);
+	// Of a tree that the daemon has forgotten.
+	mkdirSync(`${bed.state}/pi/t0123`);
+	writeFileSync(`${bed.state}/pi/t0123/w1.jsonl`, "");
+	const memory = bed.pi(["--no-session"]);
+	await memory.does(launch(gated(bed, "a", "A")));
+	const { sessionId } = (await memory.ask({ type: "get_state" })).data;
+	const trees = bed.roost("status").trees as { tree: string; key: string; closed_at_ms: number | null }[];
+	const { tree } = trees.find(({ key }) => key === `pi:${sessionId}`) as { tree: string };
+	assert.deepEqual(readdirSync(`${bed.state}/pi`).filter((name) => name !== tree), trees.map((one) => one.tree).filter((name) => name !== tree), "and the others' conversations stay");
+	await bed.until("its turn", () => bed.turns(bed.workers(tree)[0].worker).length > 0);
+	const { pid } = bed.workers(tree)[0];
+	assert.equal(await memory.quit(), 0);
+	const isOpen = (name: string) => bed.roost("status").trees.some((one: { tree: string; closed_at_ms: number | null }) => one.tree === name && !one.closed_at_ms);
+	await bed.until("that the tree is closed", () => !isOpen(tree));
+	assert.ok(trees.every((one) => one.tree === tree || isOpen(one.tree)), "the kept session's tree waits for it");
+	await bed.until("that its subagent is gone", () => { try { process.kill(pid, 0); return false; } catch { return true; } });
+});

@@ -1,0 +1,106 @@
+/** A connection outlives its socket: the same calls again, in order; refusals that end it; what comes in pieces. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import * as net from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { Connection, Refused } from "../../../client/pi/connection.ts";
+import type { ConnectionOptions, Notice } from "../../../client/pi/connection.ts";
+
+type Call = { id: number; method: string; params: Record<string, unknown> };
+
+/** A daemon that answers as the test says. */
+async function daemon(t: TestContext, answer: (call: Call, socket: net.Socket, say: (message: unknown) => void, connections: number) => void) {
+	const dir = mkdtempSync(join(tmpdir(), "roost-pi-unit-"));
+	const path = join(dir, "s");
+	const calls: Call[] = [];
+	let connections = 0;
+	const sockets = new Set<net.Socket>();
+	const server = net.createServer((socket) => {
+		connections += 1;
+		sockets.add(socket);
+		let rest = "";
+		const say = (message: unknown) => socket.write(`${JSON.stringify({ jsonrpc: "2.0", ...(message as object) })}\n`);
+		socket.on("error", () => {});
+		socket.setEncoding("utf8").on("data", (text: string) => {
+			rest += text;
+			for (let at = rest.indexOf("\n"); at >= 0; at = rest.indexOf("\n")) {
+				const call = JSON.parse(rest.slice(0, at)) as Call;
+				rest = rest.slice(at + 1);
+				calls.push(call);
+				answer(call, socket, say, connections);
+			}
+		});
+	});
+	await new Promise<void>((resolve) => server.listen(path, resolve));
+	t.after(() => {
+		for (const socket of sockets) socket.destroy();
+		server.close();
+		rmSync(dir, { recursive: true });
+	});
+	return { path, calls };
+}
+
+function connect(t: TestContext, path: string, more: Partial<ConnectionOptions> = {}): Connection {
+	const connection = new Connection({ reach: async () => path, greeting: () => ({}), ...more });
+	t.after(() => connection.close());
+	return connection;
+}
+
+const WELCOME = { id: 0, result: { protocol: 1, daemon: "x", role: "operator" } };
+
+test("what has no answer when the socket breaks is said again, in order, and answered once", async (t) => {
+	const { path, calls } = await daemon(t, (call, socket, say, connections) => {
+		if (call.id === 0) return say(WELCOME);
+		if (connections === 1) return void (call.method === "pause" && socket.destroy());
+		say({ id: call.id, result: { method: call.method } });
+	});
+	const connection = connect(t, path);
+	const answers = await Promise.all([connection.call("cap", {}), connection.call("pause", { paused: true })]);
+	assert.deepEqual(answers as unknown, [{ method: "cap" }, { method: "pause" }]);
+	assert.deepEqual(calls.map((call) => call.method), ["hello", "cap", "pause", "hello", "cap", "pause"]);
+});
+
+test("a refusal is an error with its kind; one of the hello that nothing changes is the end", async (t) => {
+	const { path } = await daemon(t, (call, _socket, say) => {
+		if (call.id === 0) return say(WELCOME);
+		say({ id: call.id, error: { code: -32000, message: "no", data: { kind: "not_root", hint: "ask the root" } } });
+	});
+	await assert.rejects(connect(t, path).call("cap", { cap: 1 }), (error: Refused) => error.kind === "not_root" && error.message === "no (ask the root)");
+	const closed = await daemon(t, (call, _socket, say) => say({ id: call.id, error: { code: -32000, message: "old", data: { kind: "stale_epoch" } } }));
+	let ended: Error | undefined;
+	const connection = connect(t, closed.path, { onEnd: (error) => (ended = error) });
+	await assert.rejects(connection.call("cap", {}), /old/);
+	assert.match(ended?.message ?? "", /old/);
+	await assert.rejects(connection.call("cap", {}), /old/, "and it stays ended");
+});
+
+test("notifications come after the welcome, whole, with what looks like the end of a line inside", async (t) => {
+	const text = "a\u2028b\u0085c\r";
+	const { path } = await daemon(t, (call, socket, say) => {
+		if (call.id !== 0) return say({ id: call.id, result: {} });
+		const bytes = Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", ...WELCOME })}\n${JSON.stringify({ jsonrpc: "2.0", method: "deliver", params: { wake: true, active_children: 0, items: [{ seq: 1, type: "task", text }] } })}\n`);
+		for (let at = 0; at < bytes.length; at += 7) socket.write(bytes.subarray(at, at + 7));
+	});
+	const heard: (string | Notice)[] = [];
+	const connection = connect(t, path, { onWelcome: () => heard.push("welcome"), onNotice: (notice) => heard.push(notice) });
+	await connection.call("cap", {});
+	assert.equal(heard[0], "welcome");
+	assert.deepEqual((heard[1] as { params: unknown }).params, { wake: true, active_children: 0, items: [{ seq: 1, type: "task", text }] });
+});
+
+test("a daemon that cannot be reached ends a new connection, and not one that was there", async (t) => {
+	const nowhere = connect(t, "", { reach: async () => Promise.reject(new Error("install it")) });
+	await assert.rejects(nowhere.call("cap", {}), /install it/);
+	let tries = 0;
+	const { path } = await daemon(t, (call, socket, say, connections) => {
+		if (call.id === 0) return say(WELCOME);
+		if (connections === 1) socket.destroy();
+		else say({ id: call.id, result: {} });
+	});
+	const connection = connect(t, path, { reach: async () => (++tries === 2 ? Promise.reject(new Error("another one starts it")) : path) });
+	await connection.call("cap", {});
+	assert.equal(tries, 3);
+});

@@ -1,0 +1,71 @@
+/** The inbox: each thing once, in order, held back, taken back. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Inbox } from "../../../client/pi/inbox.ts";
+import type { Item } from "../../../client/pi/protocol.ts";
+
+const completion = (seq: number, execution: string): Item =>
+	({ seq, type: "completion", name: "a", worker: "w1", execution, job: "j1", task_index: 0, outcome: { status: "completed" }, answer: "R", answer_bytes: 1, answer_truncated: false, partial: false });
+const message = (seq: number, id: string): Item => ({ seq, type: "lead_message", message: id, text: "m" });
+const delivery = (...items: Item[]) => ({ wake: true, active_children: 1, items });
+const numbers = (inbox: Inbox, now: number) => inbox.take(now)?.items.map((item) => item.seq) ?? [];
+
+function inbox(): Inbox {
+	const made = new Inbox();
+	made.setHold(200);
+	return made;
+}
+
+test("a completion is held back, with what came along with it and what follows it", () => {
+	const box = inbox();
+	box.deliver(delivery(message(1, "m1")), 0);
+	assert.deepEqual(numbers(box, 0), [1]);
+	box.deliver(delivery(message(2, "m2"), completion(3, "x1")), 0);
+	box.deliver(delivery(message(4, "m3")), 10);
+	assert.equal(box.ripeAt(), 200);
+	assert.deepEqual(numbers(box, 199), []);
+	assert.deepEqual(numbers(box, 200), [2, 3, 4]);
+	assert.equal(box.ripeAt(), undefined);
+});
+
+test("what is withdrawn or was read by ourselves in time is never seen", () => {
+	const box = inbox();
+	box.deliver(delivery(completion(1, "x1"), completion(2, "x2"), completion(3, "x3")), 0);
+	box.withdraw([1]);
+	box.consumed("x3");
+	box.deliver(delivery(completion(1, "x1")), 0);
+	assert.deepEqual(numbers(box, 200), [2]);
+});
+
+test("nothing comes twice by number, execution or message, also in another process", () => {
+	const box = inbox();
+	const all = [completion(1, "x7"), message(2, "m9")];
+	box.deliver(delivery(...all), 0);
+	assert.deepEqual(box.deliver(delivery(...all), 0), []);
+	assert.deepEqual(box.deliver(delivery(completion(5, "x7")), 0), [5]);
+	assert.deepEqual(numbers(box, 200), [1, 2]);
+	box.accepted([1, 2]);
+	assert.deepEqual(box.deliver(delivery(completion(1, "x7"), completion(6, "x7"), message(8, "m9")), 0), [6, 8]);
+	assert.deepEqual(numbers(box, 400), []);
+	const next = inbox();
+	next.remember(["x7", "m9"]);
+	assert.deepEqual(next.deliver(delivery(completion(1, "x7"), message(2, "m9"), message(3, "m10")), 0), [1, 2]);
+	assert.deepEqual(numbers(next, 200), [3]);
+});
+
+test("what was handed out and not accepted comes again", () => {
+	const box = inbox();
+	box.deliver(delivery(message(1, "m1"), message(2, "m2")), 0);
+	assert.deepEqual(numbers(box, 0), [1, 2]);
+	assert.deepEqual(numbers(box, 0), []);
+	box.accepted([1]);
+	box.giveBack();
+	assert.deepEqual(numbers(box, 0), [2]);
+});
+
+test("a delivery without items is a turn", () => {
+	const box = inbox();
+	box.deliver({ wake: true, active_children: 0, items: [] }, 0);
+	assert.deepEqual(box.take(0), { wake: true, items: [] });
+	assert.equal(box.take(0), undefined);
+});

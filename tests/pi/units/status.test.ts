@@ -1,0 +1,48 @@
+/** The lines for a person. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { conversationText } from "../../../client/pi/conversation.ts";
+import { collectCombinedUsageStatusLine, sessionUsage } from "../../../client/pi/combined.ts";
+import { elapsed, runningLine, usageLine } from "../../../client/pi/status.ts";
+import { NO_USAGE } from "../../../client/pi/details.ts";
+import type { WorkerState, WorkerStatus } from "../../../client/pi/protocol.ts";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const worker = (name: string, state: WorkerState): WorkerStatus => ({ name, state, execution: `x-${name}` }) as WorkerStatus;
+
+test("who runs: names and times, overflow, queue and idle; nothing when all have ended", () => {
+	const since = new Map([["x-a", 0], ["x-b", 5_000]]);
+	assert.equal(runningLine([worker("a", "running"), worker("b", "blocked"), worker("c", "ended")], since, 65_000), "Running 2: a 1m05s, b 1m00s");
+	const many = ["a", "b", "c", "d", "e", "f"].map((name) => worker(name, "running"));
+	assert.equal(runningLine([...many, worker("q", "queued"), worker("w", "waiting"), worker("p", "parked")], new Map(), 0), "Running 6: a 0s, b 0s, c 0s, d 0s · +2 more · 1 queued · 2 idle");
+	assert.equal(runningLine([worker("p", "parked")], since, 0), "Running 0: 1 idle");
+	assert.equal(runningLine([worker("a", "ended")], since, 0), undefined);
+	assert.deepEqual([0, 59_999, 60_000, 3_600_000, 3_660_000].map(elapsed), ["0s", "59s", "1m00s", "1h00m", "1h01m"]);
+});
+
+test("what it cost: from the first subagent on, an unknown price is not free", () => {
+	const assistant = { type: "message", message: { role: "assistant", content: [], usage: { input: 100, output: 5, cacheRead: 0, cacheWrite: 0, cost: { total: 0.25 } } } };
+	const compaction = { type: "compaction", usage: { input: 7, output: 1, cacheRead: 0, cacheWrite: 0, cost: { total: 0.5 } } };
+	const entries = [assistant, { type: "message", message: { role: "user", content: "x" } }, compaction] as never[];
+	assert.deepEqual([sessionUsage(entries).input, sessionUsage(entries).cost], [107, 0.75]);
+	assert.equal(collectCombinedUsageStatusLine(entries), undefined);
+	const live = [{ name: "a", worker: "w1", executions: 1, own: { input: 2_000, output: 10, cache_read: 30, cache_write: 0, cost: 250_000_000, turns: 1, tool_calls: 0 }, total: {}, workers: 1 }] as never[];
+	assert.equal(collectCombinedUsageStatusLine(entries, live), "WITH SUBS ↑2.1k ↓16 R30 W0 $1.000 (1 subagent)");
+	assert.equal(usageLine({ ...NO_USAGE, input: 1_500_000, costUnknown: true }, 2), "WITH SUBS ↑1.5M ↓0 $0.000+? (2 subagents)");
+});
+
+test("a conversation is readable while its last line is being written", () => {
+	const dir = mkdtempSync(join(tmpdir(), "roost-pi-unit-"));
+	const file = join(dir, "w1.jsonl");
+	const lines = [
+		{ type: "session", version: 3 }, { type: "custom_message", content: "do it" },
+		{ type: "message", message: { role: "assistant", content: [{ type: "toolCall", name: "bash", arguments: { command: "ls" } }] } },
+		{ type: "message", message: { role: "toolResult", toolName: "bash", content: [{ type: "text", text: "a b" }] } },
+		{ type: "message", message: { role: "assistant", content: [{ type: "text", text: "done" }] } },
+	];
+	writeFileSync(file, `${lines.map((line) => JSON.stringify(line)).join("\n")}\n{"type":"mess`);
+	assert.equal(conversationText(file), '> do it\n\n→ bash {"command":"ls"}\n\n[bash] a b\n\ndone');
+	rmSync(dir, { recursive: true });
+});
