@@ -4,6 +4,7 @@ pub mod cap;
 pub mod close;
 pub mod completions;
 pub mod daemon;
+pub mod doctor;
 pub mod events;
 pub mod inbox;
 pub mod interrupt;

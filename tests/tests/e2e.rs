@@ -11,6 +11,8 @@ mod cgroups;
 mod daemon;
 #[path = "e2e/deaths.rs"]
 mod deaths;
+#[path = "e2e/doctor.rs"]
+mod doctor;
 #[path = "e2e/environment.rs"]
 mod environment;
 #[path = "e2e/events.rs"]

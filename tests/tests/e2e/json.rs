@@ -88,6 +88,8 @@ impl Printed {
             ("one of workers (status)", "status", "/workers/0"),
             ("settings (open)", "open", "/settings"),
             ("timing of settings", "open", "/settings/timing"),
+            ("one of checks (doctor)", "doctor", "/checks/0"),
+            ("one of checks (doctor)", "doctor", "/checks/5"),
             ("one of workers (timeline)", "timeline", "/workers/0"),
             ("one of spans (timeline)", "timeline", "/workers/0/spans/0"),
             ("one of cap and live (timeline)", "timeline", "/cap/0"),
@@ -106,6 +108,8 @@ impl Printed {
 fn print_all(home: &Home) -> Printed {
     let mut printed = Printed::default();
     printed.add("daemon start", home.roost(["daemon", "start", "--json"]).run().ok().json());
+    home.sh("mkdir open && roost --socket $F/open/s --state-dir $F/state doctor --json > doctor.json; test $? = 1").run().ok();
+    printed.lines("doctor", &home.read("doctor.json"));
     printed.add("run", home.roost(["run", "--json", "--", "true"]).run().ok().json());
     printed.add("open", home.roost(["open", "--json", "--key", "k"]).run().ok().json());
     let tree = Tree::open(home, &[]);
