@@ -81,6 +81,7 @@ enum Verb {
     Close(commands::close::CloseArgs),
     Daemon(commands::daemon::DaemonArgs),
     Service(commands::service::ServiceArgs),
+    Export(commands::export::ExportArgs),
     Doctor(commands::doctor::DoctorArgs),
     Completions(commands::completions::CompletionsArgs),
 }
@@ -140,6 +141,7 @@ impl Cli {
             Verb::Close(args) => args.run(&setup, out),
             Verb::Daemon(args) => args.run(&setup, out),
             Verb::Service(args) => args.run(&setup, out),
+            Verb::Export(args) => args.run(&setup, out),
             Verb::Doctor(args) => args.run(&setup, out),
             Verb::Completions(args) => args.run(out),
         }

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod daemon;
 pub mod doctor;
 pub mod events;
+pub mod export;
 pub mod inbox;
 pub mod interrupt;
 pub mod logs;

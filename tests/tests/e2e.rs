@@ -17,6 +17,8 @@ mod doctor;
 mod environment;
 #[path = "e2e/events.rs"]
 mod events;
+#[path = "e2e/export.rs"]
+mod export;
 #[path = "e2e/hostile.rs"]
 mod hostile;
 #[path = "e2e/json.rs"]

@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use roost::proto::id::TreeId;
-use roost::proto::message::events::NumberedEvent;
 use roost::proto::message::status::Status;
-use roost::{Connection, Error, EventReader};
+use roost::{Error, EventReader};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -61,7 +60,7 @@ impl TimelineArgs {
         let status = connection.status(&Status { tree: setup.tree, name: None, after: None })?;
         let header = status.trees.first().ok_or_else(Failure::no_tree)?;
         let (tree, cap) = (header.progress.tree, header.progress.cap);
-        let timeline = spans::timeline(&all_events(connection, setup.tree)?, Some(cap), values::now_ms());
+        let timeline = spans::timeline(&EventReader::all(connection, setup.tree)?, Some(cap), values::now_ms());
         let name = tree.to_string();
         if let (Some(path), Some(draw)) = (&self.out, picture) {
             write(path, &draw(&timeline, &name))?;
@@ -89,15 +88,6 @@ fn picture_of(path: &Path) -> Result<Draw, Failure> {
         Some("html" | "htm") => Ok(svg::html),
         _ => Err(Failure::usage(format!("--out {}: a name that ends in .svg or .html", path.display()), Some("--perfetto writes a trace"))),
     }
-}
-
-fn all_events(connection: Connection, tree: Option<TreeId>) -> Result<Vec<NumberedEvent>, Failure> {
-    let mut reader = EventReader::new(connection, tree, 1, false);
-    let mut events = Vec::new();
-    while let Some(event) = reader.next_event()? {
-        events.push(event);
-    }
-    Ok(events)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

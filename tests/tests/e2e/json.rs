@@ -88,6 +88,7 @@ impl Printed {
             ("one of workers (status)", "status", "/workers/0"),
             ("settings (open)", "open", "/settings"),
             ("timing of settings", "open", "/settings/timing"),
+            ("daemon (export)", "export", "/daemon"),
             ("one of checks (doctor)", "doctor", "/checks/0"),
             ("one of checks (doctor)", "doctor", "/checks/5"),
             ("one of workers (timeline)", "timeline", "/workers/0"),
@@ -130,6 +131,7 @@ fn print_all(home: &Home) -> Printed {
     printed.add("status", json(&["status"]).ok().json());
     printed.lines("events", json(&["events", "--names"]).ok().text());
     printed.lines("events", json(&["events"]).ok().text());
+    printed.add("export", json(&["export"]).ok().json());
     printed.add("timeline", json(&["timeline"]).ok().json());
     printed.lines("logs --transcript", json(&["logs", "one", "--transcript"]).ok().text());
     printed.add("any, when it failed", json(&["stop", "nobody"]).expect(1).json());
