@@ -95,8 +95,8 @@ fn axis(timeline: &Timeline, columns: Columns) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::tests::forest;
-    use super::super::spans::tests::stream;
+    use super::super::rows::forest;
+    use super::super::spans::stream;
     use super::super::spans::timeline;
     use super::*;
 

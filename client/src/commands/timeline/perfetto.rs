@@ -37,7 +37,7 @@ fn track(place: usize, worker: &WorkerSpans, us: impl Fn(u64) -> u64) -> Vec<Val
 
 #[cfg(test)]
 mod tests {
-    use super::super::spans::tests::stream;
+    use super::super::spans::stream;
     use super::super::spans::timeline;
     use super::*;
 

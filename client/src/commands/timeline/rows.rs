@@ -160,8 +160,11 @@ pub fn headline(timeline: &Timeline, tree: &str) -> String {
 }
 
 #[cfg(test)]
-pub mod tests {
-    use super::super::spans::tests::stream;
+pub use tests::forest;
+
+#[cfg(test)]
+mod tests {
+    use super::super::spans::stream;
     use super::super::spans::timeline;
     use super::*;
 

@@ -249,7 +249,10 @@ fn next(event: &TreeEvent, now: Option<(State, bool)>) -> Option<(State, bool)> 
 }
 
 #[cfg(test)]
-pub mod tests {
+pub use tests::stream;
+
+#[cfg(test)]
+mod tests {
     use serde_json::json;
 
     use super::*;

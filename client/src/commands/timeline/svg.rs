@@ -220,7 +220,7 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::tests::forest;
+    use super::super::rows::forest;
     use super::*;
 
     #[test]
