@@ -72,6 +72,7 @@ enum Verb {
     Logs(commands::logs::LogsArgs),
     Usage(commands::usage::UsageArgs),
     Events(commands::events::EventsArgs),
+    Timeline(commands::timeline::TimelineArgs),
     Stop(commands::stop::StopArgs),
     Interrupt(commands::interrupt::InterruptArgs),
     Cap(commands::cap::CapArgs),
@@ -80,6 +81,8 @@ enum Verb {
     Close(commands::close::CloseArgs),
     Daemon(commands::daemon::DaemonArgs),
     Service(commands::service::ServiceArgs),
+    Export(commands::export::ExportArgs),
+    Doctor(commands::doctor::DoctorArgs),
     Completions(commands::completions::CompletionsArgs),
 }
 
@@ -129,6 +132,7 @@ impl Cli {
             Verb::Logs(args) => args.run(&setup, out),
             Verb::Usage(args) => args.run(&setup, drawn, out),
             Verb::Events(args) => args.run(&setup, out),
+            Verb::Timeline(args) => args.run(&setup, out),
             Verb::Stop(args) => args.run(&setup, out),
             Verb::Interrupt(args) => args.run(&setup, out),
             Verb::Cap(args) => args.run(&setup, out),
@@ -137,6 +141,8 @@ impl Cli {
             Verb::Close(args) => args.run(&setup, out),
             Verb::Daemon(args) => args.run(&setup, out),
             Verb::Service(args) => args.run(&setup, out),
+            Verb::Export(args) => args.run(&setup, out),
+            Verb::Doctor(args) => args.run(&setup, out),
             Verb::Completions(args) => args.run(out),
         }
     }

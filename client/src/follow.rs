@@ -65,6 +65,16 @@ impl EventReader {
         }
     }
 
+    /// All events that are there, from the first one on.
+    pub fn all(connection: Connection, tree: Option<TreeId>) -> Result<Vec<NumberedEvent>, Error> {
+        let mut reader = Self::new(connection, tree, 1, false);
+        let mut events = Vec::new();
+        while let Some(event) = reader.next_event()? {
+            events.push(event);
+        }
+        Ok(events)
+    }
+
     /// Whether an event can be had without blocking.
     pub fn has_read(&self) -> bool {
         !self.read.is_empty()

@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use roost::proto::bytes::Bytes;
@@ -14,6 +15,11 @@ use roost::proto::limits::{BUDGET_MAX, CAP_MAX, DEPTH_MAX};
 use roost::proto::message::launch::{Allowance, Rest};
 
 use crate::failure::Failure;
+
+/// The wall clock.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|since| u64::try_from(since.as_millis()).ok()).unwrap_or(0)
+}
 
 /// A cap: at least 1.
 pub fn cap(text: &str) -> Result<u32, String> {

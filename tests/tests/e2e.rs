@@ -11,10 +11,14 @@ mod cgroups;
 mod daemon;
 #[path = "e2e/deaths.rs"]
 mod deaths;
+#[path = "e2e/doctor.rs"]
+mod doctor;
 #[path = "e2e/environment.rs"]
 mod environment;
 #[path = "e2e/events.rs"]
 mod events;
+#[path = "e2e/export.rs"]
+mod export;
 #[path = "e2e/hostile.rs"]
 mod hostile;
 #[path = "e2e/json.rs"]
@@ -43,3 +47,5 @@ mod stopping;
 mod tally;
 #[path = "e2e/terminal.rs"]
 mod terminal;
+#[path = "e2e/timeline.rs"]
+mod timeline;

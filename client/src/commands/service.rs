@@ -2,7 +2,7 @@
 //!
 //! It knows systemd by `systemctl --user` alone, and the daemon by its status.
 
-mod manager;
+pub mod manager;
 
 use std::fs;
 use std::path::{Path, PathBuf};

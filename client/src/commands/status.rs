@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::setup::Setup;
+use crate::values;
 
 pub use draw::state_text;
 
@@ -34,7 +35,7 @@ impl StatusArgs {
             out.json(&reply)?;
             return Ok(Exit::Ok);
         }
-        let paint = draw::Paint { colour: out.colour(), now_ms: draw::now_ms() };
+        let paint = draw::Paint { colour: out.colour(), now_ms: values::now_ms() };
         for tree in &reply.trees {
             out.line(&paint.header(tree))?;
         }

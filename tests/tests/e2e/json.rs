@@ -88,6 +88,13 @@ impl Printed {
             ("one of workers (status)", "status", "/workers/0"),
             ("settings (open)", "open", "/settings"),
             ("timing of settings", "open", "/settings/timing"),
+            ("daemon (export)", "export", "/daemon"),
+            ("one of checks (doctor)", "doctor", "/checks/0"),
+            ("one of checks (doctor)", "doctor", "/checks/5"),
+            ("one of workers (timeline)", "timeline", "/workers/0"),
+            ("one of spans (timeline)", "timeline", "/workers/0/spans/0"),
+            ("one of cap and live (timeline)", "timeline", "/cap/0"),
+            ("one of cap and live (timeline)", "timeline", "/live/0"),
             ("versions (daemon status)", "daemon status", "/versions"),
         ];
         for (part, whole, pointer) in parts {
@@ -102,6 +109,8 @@ impl Printed {
 fn print_all(home: &Home) -> Printed {
     let mut printed = Printed::default();
     printed.add("daemon start", home.roost(["daemon", "start", "--json"]).run().ok().json());
+    home.sh("mkdir open && roost --socket $F/open/s --state-dir $F/state doctor --json > doctor.json; test $? = 1").run().ok();
+    printed.lines("doctor", &home.read("doctor.json"));
     printed.add("run", home.roost(["run", "--json", "--", "true"]).run().ok().json());
     printed.add("open", home.roost(["open", "--json", "--key", "k"]).run().ok().json());
     let tree = Tree::open(home, &[]);
@@ -122,6 +131,8 @@ fn print_all(home: &Home) -> Printed {
     printed.add("status", json(&["status"]).ok().json());
     printed.lines("events", json(&["events", "--names"]).ok().text());
     printed.lines("events", json(&["events"]).ok().text());
+    printed.add("export", json(&["export"]).ok().json());
+    printed.add("timeline", json(&["timeline"]).ok().json());
     printed.lines("logs --transcript", json(&["logs", "one", "--transcript"]).ok().text());
     printed.add("any, when it failed", json(&["stop", "nobody"]).expect(1).json());
     printed.add("stop", json(&["stop", "slow"]).ok().json());

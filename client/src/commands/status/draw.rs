@@ -1,7 +1,5 @@
 //! How trees and workers look as lines of text. Pure: the clock comes in, strings go out.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use roost::proto::message::status::{TreeStatus, WorkerState, WorkerStatus};
 use roost::proto::outcome::Outcome;
 
@@ -23,11 +21,6 @@ enum Colour {
     Red,
     Yellow,
     Dim,
-}
-
-/// The wall clock.
-pub(super) fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|since| u64::try_from(since.as_millis()).ok()).unwrap_or(0)
 }
 
 /// The word for a state, as in the JSON.
