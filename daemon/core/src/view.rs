@@ -76,6 +76,8 @@ pub struct WorkerView {
     pub epoch: Epoch,
     /// Its process.
     pub pid: Option<u32>,
+    /// What its processes left behind, where that is kept.
+    pub leftovers: Vec<u32>,
     /// Children that have not ended.
     pub active_children: u32,
     /// What it may still launch.
@@ -125,6 +127,7 @@ pub fn worker(state: &State, worker: &Worker) -> WorkerView {
         outcome: if let Phase::Ended { outcome } = &worker.phase { Some(outcome.clone()) } else { None },
         epoch: worker.epoch,
         pid: worker.process.map(|process| process.pid),
+        leftovers: worker.leftovers.clone(),
         active_children: worker.active_children,
         budget_remaining: worker.ledger.remaining(),
         accepted_at_ms: worker.accepted_at.wall_ms,

@@ -437,7 +437,7 @@ fn what_a_plain_command_does_not_report_is_not_missing() {
 fn whoever_dies_without_a_report_has_used_what_nobody_knows() {
     let mut bench = Bench::new(3);
     let parent = bench.speaker(ROOT, "speaker");
-    bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Signal(9), leftovers: false });
+    bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Signal(9), leftovers: Vec::new() });
     assert!(bench.record(parent).accounts.as_ref().is_some_and(|accounts| accounts.partial));
     assert!(bench.broker.state().trees[&TREE].accounts.partial_below);
 }

@@ -203,6 +203,7 @@ impl State {
                 outcome,
                 said,
                 told,
+                leftovers: std::mem::take(&mut w.leftovers),
                 place: w.place,
                 at_once: w.at_once,
             });
