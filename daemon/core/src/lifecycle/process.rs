@@ -153,8 +153,8 @@ fn freed(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus, left
 }
 
 /// Whether a process that ended before its hello is started again, and when: one that said nothing in time, or one that was to go on from
-/// a saved context. It has produced nothing, so nothing runs twice. One that had parked, waited or lent its slot without a hello has
-/// done something: it ends as every process does.
+/// a saved context. It has produced nothing, so nothing runs twice. One that had launched, said something, parked, waited or lent its slot
+/// without a hello has done something: it ends as every process does.
 fn another_try(step: &Step<'_>, worker: &Worker, status: ExitStatus) -> Option<(crate::time::Mono, String)> {
     let speech = worker.speech.as_ref()?;
     let at_start = matches!(worker.phase, Phase::Running | Phase::Emptying { parked: false, outcome: None, .. });
@@ -163,7 +163,7 @@ fn another_try(step: &Step<'_>, worker: &Worker, status: ExitStatus) -> Option<(
     }
     let again = speech.late || worker.context.is_some();
     let timing = step.state.timing_of(worker.id)?;
-    if speech.greeted || !again || worker.stop.is_some() || speech.tries >= timing.start_retries {
+    if speech.greeted || speech.acted || !again || worker.stop.is_some() || speech.tries >= timing.start_retries {
         return None;
     }
     let reason = if speech.late { "no hello came in time".into() } else { format!("it ended before its hello ({status})") };

@@ -84,6 +84,7 @@ impl State {
             }
             Spoken::WordsSent { tree, from, to, request_id, digest, sent } => {
                 let entry = SentEntry { request_id: request_id.clone(), digest: *digest, message: MessageId(seq), sent: *sent };
+                self.note_act(*from);
                 self.words_sent(*tree, *from, *to, entry, at)
             }
             Spoken::WordsReturned { worker, .. } => self.words_returned(*worker, at),
@@ -103,6 +104,14 @@ impl State {
             lead.outbox.push(notice);
             Ok(())
         })
+    }
+
+    /// What a worker's process did cannot be done by another one again.
+    pub(super) fn note_act(&mut self, owner: Owner) {
+        let Owner::Worker(id) = owner else { return };
+        if let Some(speech) = self.workers.get_mut(&id).and_then(|worker| worker.speech.as_mut()) {
+            speech.acted = true;
+        }
     }
 
     /// Leads were told of these ends.
