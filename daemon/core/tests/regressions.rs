@@ -567,3 +567,35 @@ fn what_has_launched_or_said_something_without_a_hello_is_not_started_again() {
     let (bench, looks) = silent_one_that(looks);
     assert!(matches!(bench.phase(looks), Phase::Starting(_)));
 }
+
+#[test]
+fn whoever_was_away_while_another_lead_took_its_items_in_does_not_get_them_once_more() {
+    let mut bench = Bench::new(2);
+    let child = bench.launch(ROOT, "child");
+    bench.exits(child);
+    let hello = |bench: &mut Bench, pid| {
+        let claim = Claim { tree: TREE, worker: None, token: Token::new([1; 16]), epoch: None, lineage: vec![pid], role: Some(Role::Root) };
+        bench.ask(|call| Command::Hello { call, claim: Some(claim) })
+    };
+    let acks = |bench: &mut Bench, lease, request_id: &str| {
+        let speak = Box::new(Speak::Ack { request_id: Some(request_id.to_owned()), items: vec![1] });
+        let stepped = bench.ask(|call| Command::Speak { call, caller: ROOT, lease: Some(lease), speak });
+        let acked = |effect: &Effect| {
+            if let Effect::Reply { reply: Reply::Acked { accepted, gone }, .. } = effect {
+                Some((accepted.clone(), gone.clone()))
+            } else {
+                None
+            }
+        };
+        stepped.effects.iter().find_map(acked).expect("an answer")
+    };
+    let handed = hello(&mut bench, 7);
+    assert_eq!(delivered(&handed), Some(vec!["child".to_owned()]));
+    bench.step(Command::LeaseGone { tree: TREE, owner: Owner::Root, lease: 1 });
+    hello(&mut bench, 8);
+    assert_eq!(acks(&mut bench, 2, "theirs"), (vec![1], vec![]));
+    bench.step(Command::LeaseGone { tree: TREE, owner: Owner::Root, lease: 2 });
+    // The first one never heard that it had lost the lease; what it was handed is gone for it all the same.
+    hello(&mut bench, 7);
+    assert_eq!(acks(&mut bench, 3, "ours"), (vec![], vec![1]));
+}

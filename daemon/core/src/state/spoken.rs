@@ -72,16 +72,7 @@ impl State {
             Spoken::Acked { tree, owner, items, pid, request_id } => {
                 self.acked(*tree, *owner, items, Taker { pid: *pid, request_id: request_id.clone() }, at)
             }
-            Spoken::Read { tree, owner, executions } => {
-                self.on_lead(*tree, *owner, at, |lead| {
-                    for execution in executions {
-                        lead.outbox.take(*execution);
-                    }
-                    Ok(())
-                })?;
-                self.note_told(executions);
-                Ok(())
-            }
+            Spoken::Read { tree, owner, executions } => self.consumed(*tree, *owner, None, executions.clone(), at),
             Spoken::WordsSent { tree, from, to, request_id, digest, sent } => {
                 let entry = SentEntry { request_id: request_id.clone(), digest: *digest, message: MessageId(seq), sent: *sent };
                 self.note_act(*from);
