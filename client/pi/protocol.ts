@@ -354,6 +354,8 @@ export type Item = {
   lossy?: boolean,
   /** The file that holds the answer byte by byte; absent when the worker never had a process. */
   answer_path?: string | null,
+  /** Processes that its own left behind, in a tree that keeps those: as they were when each of its processes ended. */
+  leftovers?: Array<number>,
   /** The worker's name. */
   name: string,
   /** The worker. */
@@ -1317,6 +1319,8 @@ export type WorkerResult = {
   lossy?: boolean,
   /** The file that holds the answer byte by byte; absent when the worker never had a process. */
   answer_path?: string | null,
+  /** Processes that its own left behind, in a tree that keeps those: as they were when each of its processes ended. */
+  leftovers?: Array<number>,
   /** The worker's name. */
   name: string,
   /** The worker. */
@@ -1362,6 +1366,8 @@ export type WorkerStatus = {
   epoch: Epoch,
   /** The live process. */
   pid?: number | null,
+  /** Processes that its own left behind, in a tree that keeps those: as they were when each of its processes ended. */
+  leftovers?: Array<number>,
   /** Direct children that have not ended. */
   active_children: number,
   /** Budget slots that it may still reserve. */

@@ -114,6 +114,13 @@ fn local(ms: u64, format: &str) -> String {
     time.map(|time| time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()).unwrap_or_else(|| "?".into())
 }
 
+/// Processes, as many as a line bears.
+pub fn pids(pids: &[u32]) -> String {
+    let (first, rest) = pids.split_at(pids.len().min(8));
+    let first = first.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    if rest.is_empty() { first } else { format!("{first} and {} more", rest.len()) }
+}
+
 /// A word of a shell that stands for exactly these bytes.
 pub fn shell_quoted(word: &OsStr) -> OsString {
     let mut quoted = b"'".to_vec();

@@ -171,6 +171,7 @@ mod tests {
             speaks: false,
             told_before: false,
             usage: None,
+            leftovers: Vec::new(),
         };
         Outputs::new(directory.path().to_owned()).answer(&end)
     }

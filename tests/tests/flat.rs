@@ -124,7 +124,7 @@ impl Bench {
 
     fn exit_next(&mut self) {
         let incarnation = self.running.pop_front().expect("somebody runs");
-        self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: false });
+        self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: Vec::new() });
     }
 
     fn caller(&self, incarnation: Incarnation) -> Caller {

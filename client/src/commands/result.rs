@@ -75,11 +75,19 @@ impl ResultArgs {
             }
             out.flush()?;
         }
+        note_leftovers(result);
         if result.end.outcome.is_success() {
             return Ok(Exit::Ok);
         }
         note(&format!("roost: {} {}", escape_line(&result.end.name), escape_line(&result.end.outcome.to_string())));
         Ok(Exit::NotCompleted)
+    }
+}
+
+/// What the worker left behind goes on without it; nobody else ends it.
+pub fn note_leftovers(result: &WorkerResult) {
+    if !result.leftovers.is_empty() {
+        note(&format!("roost: {} left processes behind: {}", escape_line(&result.end.name), values::pids(&result.leftovers)));
     }
 }
 

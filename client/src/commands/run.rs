@@ -14,6 +14,7 @@ use roost::{Config, Error};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::commands::result::note_leftovers;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, note};
@@ -190,6 +191,7 @@ fn finish(done: &Done, out: &mut Out) -> Result<Exit, Failure> {
         out.copy(&mut roost::open_answer(&done.result)?, "the answer")?;
     }
     out.flush()?;
+    note_leftovers(&done.result);
     view::failure(done);
     if let Some(error) = &done.not_closed {
         note(&format!("roost: the tree is still open: {error} ({})", error.kind()));

@@ -259,8 +259,8 @@ pub enum Command {
         incarnation: Incarnation,
         /// How.
         status: ExitStatus,
-        /// Whether processes of it are left alive.
-        leftovers: bool,
+        /// Processes of it that are left alive.
+        leftovers: Vec<u32>,
     },
     /// What a main process left behind is gone.
     Emptied {

@@ -219,4 +219,6 @@ pub struct End {
     pub told_before: bool,
     /// What it has used, where something was reported.
     pub usage: Option<UsageTotals>,
+    /// What its processes left behind, where that is kept.
+    pub leftovers: Vec<u32>,
 }

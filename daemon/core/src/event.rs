@@ -67,6 +67,9 @@ pub enum Event {
         again_at: Mono,
         /// What was wrong.
         reason: String,
+        /// What its process left behind, where that is kept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        leftovers: Vec<u32>,
     },
     /// The further try, as a new incarnation.
     StartRetried {
@@ -131,12 +134,15 @@ pub enum Event {
         /// How.
         status: ExitStatus,
     },
-    /// The process and all that descended from it are gone; the slot is free.
+    /// The process and all that descended from it are gone, but for what is kept; the slot is free.
     SlotFreed {
         /// Whose.
         worker: WorkerId,
         /// How the main process ended (again, where `MainExited` was recorded).
         status: ExitStatus,
+        /// What it left behind, where that is kept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        leftovers: Vec<u32>,
     },
     /// A worker and no new work of it: it is being ended. What had no process has none from here on.
     StopAsked {

@@ -26,6 +26,7 @@ pub fn end_of(state: &State, worker: WorkerId) -> Option<End> {
         speaks: worker.speaks(),
         told_before: worker.told,
         usage: worker.accounts.as_ref().map(|_| usage_view::of_worker(worker)),
+        leftovers: worker.leftovers.clone(),
     })
 }
 
@@ -48,6 +49,7 @@ pub fn end_of_execution(state: &State, execution: ExecutionId) -> Option<End> {
         speaks: true,
         told_before: past.told,
         usage: worker.accounts.as_ref().map(|_| usage_view::of_worker(worker)),
+        leftovers: past.leftovers.clone(),
     })
 }
 

@@ -1,7 +1,6 @@
 //! What was used, as it is read: contract section 11.
 
 use roost_proto::id::{TreeId, WorkerId};
-use roost_proto::limits::STATUS_PAGE_WORKERS_MAX;
 use roost_proto::usage::UsageTotals;
 
 use crate::command::{CallId, Caller};
@@ -9,10 +8,10 @@ use crate::effect::Reply;
 use crate::event::Owner;
 use crate::lifecycle::authority;
 use crate::rejection::Rejection;
-use crate::state::State;
 use crate::state::tree::Tree;
 use crate::state::worker::Worker;
 use crate::step::Step;
+use crate::view;
 
 /// What was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +69,8 @@ pub fn read(step: &mut Step<'_>, call: CallId, caller: Caller, read: Read<'_>) -
         (None, Owner::Root) => None,
     };
     let totals = top.map_or_else(|| of_tree(tree), of_worker);
-    let (workers, next) = if read.each { page(state, tree, top.map(|top| top.id), read.after) } else { (Vec::new(), None) };
+    let (found, next) = if read.each { view::page(state, tree, top.map(|top| top.id), read.after) } else { (Vec::new(), None) };
+    let workers = found.into_iter().map(usage_of).collect();
     step.reply(call, Reply::Usage(Box::new(UsageView { tree: id, totals, workers, next })));
     Ok(())
 }
@@ -98,21 +98,12 @@ fn of_tree(tree: &Tree) -> UsageTotals {
     }
 }
 
-fn page(state: &State, tree: &Tree, top: Option<WorkerId>, after: Option<WorkerId>) -> (Vec<WorkerUsage>, Option<WorkerId>) {
-    let from = after.map_or(WorkerId(0), |after| WorkerId(after.0 + 1));
-    let below = |id: &WorkerId| top.is_none_or(|top| state.line(*id).any(|ancestor| ancestor == top));
-    let limit = STATUS_PAGE_WORKERS_MAX as usize;
-    let mut found: Vec<&Worker> =
-        tree.workers.range(from..).filter(|id| below(id)).take(limit + 1).filter_map(|id| state.workers.get(id)).collect();
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let next = if more { found.last().map(|worker| worker.id) } else { None };
-    let line = |worker: &Worker| WorkerUsage {
+fn usage_of(worker: &Worker) -> WorkerUsage {
+    WorkerUsage {
         name: worker.name.to_string(),
         worker: worker.id,
         lead: if let Owner::Worker(lead) = worker.owner { Some(lead) } else { None },
         executions: u32::try_from(worker.past.len() + 1).unwrap_or(u32::MAX),
         totals: of_worker(worker),
-    };
-    (found.into_iter().map(line).collect(), next)
+    }
 }

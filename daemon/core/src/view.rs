@@ -76,6 +76,8 @@ pub struct WorkerView {
     pub epoch: Epoch,
     /// Its process.
     pub pid: Option<u32>,
+    /// What its processes left behind, where that is kept.
+    pub leftovers: Vec<u32>,
     /// Children that have not ended.
     pub active_children: u32,
     /// What it may still launch.
@@ -125,6 +127,7 @@ pub fn worker(state: &State, worker: &Worker) -> WorkerView {
         outcome: if let Phase::Ended { outcome } = &worker.phase { Some(outcome.clone()) } else { None },
         epoch: worker.epoch,
         pid: worker.process.map(|process| process.pid),
+        leftovers: worker.leftovers.clone(),
         active_children: worker.active_children,
         budget_remaining: worker.ledger.remaining(),
         accepted_at_ms: worker.accepted_at.wall_ms,
@@ -214,14 +217,14 @@ pub fn status(
         (None, Owner::Worker(worker)) => Some(worker),
         (None, Owner::Root) => None,
     };
-    let (workers, next) = page(state, record, top, after);
-    let reply = Reply::Status { trees: vec![tree(record)], workers, next };
+    let (found, next) = page(state, record, top, after);
+    let reply = Reply::Status { trees: vec![tree(record)], workers: views(state, record, found), next };
     step.reply(call, reply);
     Ok(())
 }
 
-/// One page of a tree's workers in the order of their launch, with their places in the queue.
-fn page(state: &State, tree: &Tree, top: Option<WorkerId>, after: Option<WorkerId>) -> (Vec<WorkerView>, Option<WorkerId>) {
+/// One page of a tree's workers in the order of their launch, below one of them or all, and after whom the next page goes on.
+pub fn page<'a>(state: &'a State, tree: &Tree, top: Option<WorkerId>, after: Option<WorkerId>) -> (Vec<&'a Worker>, Option<WorkerId>) {
     let from = after.map_or(WorkerId(0), |after| WorkerId(after.0 + 1));
     let below = |id: &WorkerId| top.is_none_or(|top| state.line(*id).any(|ancestor| ancestor == top));
     let limit = STATUS_PAGE_WORKERS_MAX as usize;
@@ -230,12 +233,17 @@ fn page(state: &State, tree: &Tree, top: Option<WorkerId>, after: Option<WorkerI
     let more = found.len() > limit;
     found.truncate(limit);
     let next = if more { found.last().map(|worker| worker.id) } else { None };
-    let mut views: Vec<WorkerView> = found.into_iter().map(|record| worker(state, record)).collect();
+    (found, next)
+}
+
+/// The views of a page, with their places in the queue.
+fn views(state: &State, tree: &Tree, page: Vec<&Worker>) -> Vec<WorkerView> {
+    let mut views: Vec<WorkerView> = page.into_iter().map(|record| worker(state, record)).collect();
     if views.iter().any(|view| view.state == WorkerState::Queued) {
         let places: std::collections::BTreeMap<WorkerId, u32> = tree.queue().into_iter().zip(1..).collect();
         for view in &mut views {
             view.place = places.get(&view.worker).copied();
         }
     }
-    (views, next)
+    views
 }

@@ -120,11 +120,11 @@ fn whoever_still_waits_when_the_daemon_leaves_hears_why() {
     let child = bench.launch(caller, "child", false);
     let context = Context { digest: Digest(1), bytes: 0, place: Place::Journal };
     bench.ask(|call| Command::Park { call, caller, context });
-    bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Code(0), leftovers: false });
+    bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Code(0), leftovers: Vec::new() });
     let (waiting, _) = bench.wait(&["parent"]);
     let (drain, stepped) = bench.ask(|call| Command::Drain { call: Some(call), now: false, timeout_ms: None });
     assert_eq!(reply(&stepped, drain), None, "a child is live");
-    let stepped = bench.step(Command::Exited { incarnation: child, status: ExitStatus::Code(0), leftovers: false });
+    let stepped = bench.step(Command::Exited { incarnation: child, status: ExitStatus::Code(0), leftovers: Vec::new() });
     assert_eq!(reply(&stepped, drain), Some(&Reply::Drained { stopped: 0 }));
     assert_eq!(refusal(&stepped, waiting), Some(&Rejection::Draining));
     assert!(stepped.effects.contains(&Effect::Leave));
@@ -138,9 +138,9 @@ fn a_lead_is_told_of_a_child_that_somebody_else_has_stopped() {
     let caller = bench.worker(parent);
     let child = bench.launch(caller, "child", false);
     bench.ask(|call| Command::Park { call, caller, context: Context { digest: Digest(1), bytes: 0, place: Place::Journal } });
-    bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Code(0), leftovers: false });
+    bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Code(0), leftovers: Vec::new() });
     bench.ask(|call| Command::Drain { call: Some(call), now: true, timeout_ms: None });
-    bench.step(Command::Exited { incarnation: child, status: ExitStatus::Signal(15), leftovers: false });
+    bench.step(Command::Exited { incarnation: child, status: ExitStatus::Signal(15), leftovers: Vec::new() });
     // The next start of the broker, over the same state.
     let mut next = Bench { broker: Broker::restore(bench.broker.state().clone(), None), call: 100, now: bench.now };
     let stepped = next.step(Command::Reconcile { children: Vec::new() });

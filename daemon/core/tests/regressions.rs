@@ -11,10 +11,11 @@ use roost_core::rejection::Rejection;
 use roost_core::state::speech::Next;
 use roost_core::state::worker::Phase;
 use roost_core::time::Mono;
-use roost_proto::id::{Epoch, Incarnation, Token};
+use roost_proto::id::{Epoch, ExecutionId, Incarnation, Token};
 use roost_proto::limits::{PARK_DECLINE_MS_MAX, REATTACH_MS, START_RETRY_MS, WORDS_OWED_MAX};
 use roost_proto::link::{ExitStatus, Signal};
 use roost_proto::message::events::TreeEvent;
+use roost_proto::outcome::{Failure, Outcome};
 use roost_proto::usage::{Usage, UsageReport};
 
 #[test]
@@ -437,7 +438,7 @@ fn what_a_plain_command_does_not_report_is_not_missing() {
 fn whoever_dies_without_a_report_has_used_what_nobody_knows() {
     let mut bench = Bench::new(3);
     let parent = bench.speaker(ROOT, "speaker");
-    bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Signal(9), leftovers: false });
+    bench.step(Command::Exited { incarnation: parent, status: ExitStatus::Signal(9), leftovers: Vec::new() });
     assert!(bench.record(parent).accounts.as_ref().is_some_and(|accounts| accounts.partial));
     assert!(bench.broker.state().trees[&TREE].accounts.partial_below);
 }
@@ -533,4 +534,68 @@ fn what_one_lead_has_taken_in_is_gone_for_another() {
     // Callers without a lease are no process that is known.
     bench.step(Command::LeaseGone { tree: TREE, owner: Owner::Root, lease: 4 });
     assert_eq!((acks(&mut bench, None, None), acks(&mut bench, None, Some("a"))), (gone, taken));
+}
+
+/// A process that speaks by plain calls alone, and whose hello does not come in time.
+fn silent_one_that(acts: impl FnOnce(&mut Bench, Caller) -> Stepped) -> (Bench, Incarnation) {
+    let mut bench = Bench::new(3);
+    let silent = bench.launch(ROOT, "speaker");
+    let caller = bench.caller(silent);
+    assert_eq!(refusal(&acts(&mut bench, caller)), None);
+    assert_eq!(signals(&bench.pass(Timing::default().startup_ms)), [Signal::Kill]);
+    bench.step(Command::Exited { incarnation: silent, status: ExitStatus::Signal(9), leftovers: Vec::new() });
+    (bench, silent)
+}
+
+#[test]
+fn what_has_launched_or_said_something_without_a_hello_is_not_started_again() {
+    let ended = |bench: &Bench, of| matches!(bench.phase(of), Phase::Ended { outcome: Outcome::Failed(Failure::Startup { .. }) });
+    let (mut bench, launches) = silent_one_that(|bench, caller| bench.asks_for(caller, "child"));
+    assert!(matches!(bench.phase(launches), Phase::Finishing { .. }), "{:?}", bench.phase(launches));
+    let child = Incarnation { execution: ExecutionId(launches.execution.0 + 1), epoch: Epoch(1) };
+    bench.step(Command::Spawned { incarnation: child, process: process(child) });
+    bench.exits(child);
+    assert!(ended(&bench, launches));
+    let tells = |bench: &mut Bench, caller| {
+        let speak = Box::new(Speak::TellLead { request_id: "l".into(), digest: Digest(1) });
+        bench.ask(|call| Command::Speak { call, caller, lease: None, speak })
+    };
+    let (bench, tells) = silent_one_that(tells);
+    assert!(ended(&bench, tells), "{:?}", bench.phase(tells));
+    // Whoever only looked around is.
+    let looks = |bench: &mut Bench, caller| bench.ask(|call| Command::Count { call, caller });
+    let (bench, looks) = silent_one_that(looks);
+    assert!(matches!(bench.phase(looks), Phase::Starting(_)));
+}
+
+#[test]
+fn whoever_was_away_while_another_lead_took_its_items_in_does_not_get_them_once_more() {
+    let mut bench = Bench::new(2);
+    let child = bench.launch(ROOT, "child");
+    bench.exits(child);
+    let hello = |bench: &mut Bench, pid| {
+        let claim = Claim { tree: TREE, worker: None, token: Token::new([1; 16]), epoch: None, lineage: vec![pid], role: Some(Role::Root) };
+        bench.ask(|call| Command::Hello { call, claim: Some(claim) })
+    };
+    let acks = |bench: &mut Bench, lease, request_id: &str| {
+        let speak = Box::new(Speak::Ack { request_id: Some(request_id.to_owned()), items: vec![1] });
+        let stepped = bench.ask(|call| Command::Speak { call, caller: ROOT, lease: Some(lease), speak });
+        let acked = |effect: &Effect| {
+            if let Effect::Reply { reply: Reply::Acked { accepted, gone }, .. } = effect {
+                Some((accepted.clone(), gone.clone()))
+            } else {
+                None
+            }
+        };
+        stepped.effects.iter().find_map(acked).expect("an answer")
+    };
+    let handed = hello(&mut bench, 7);
+    assert_eq!(delivered(&handed), Some(vec!["child".to_owned()]));
+    bench.step(Command::LeaseGone { tree: TREE, owner: Owner::Root, lease: 1 });
+    hello(&mut bench, 8);
+    assert_eq!(acks(&mut bench, 2, "theirs"), (vec![1], vec![]));
+    bench.step(Command::LeaseGone { tree: TREE, owner: Owner::Root, lease: 2 });
+    // The first one never heard that it had lost the lease; what it was handed is gone for it all the same.
+    hello(&mut bench, 7);
+    assert_eq!(acks(&mut bench, 3, "ours"), (vec![], vec![1]));
 }

@@ -100,7 +100,7 @@ impl Bench {
     }
 
     fn exits(&mut self, incarnation: Incarnation) -> Stepped {
-        self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: false })
+        self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: Vec::new() })
     }
 
     /// A process of a worker says hello as its voice, and takes its task in.

@@ -22,7 +22,7 @@ impl Driver {
                 if !leftovers.is_empty() {
                     tracing::info!(%incarnation, ?leftovers, "a worker left processes behind");
                 }
-                Command::Exited { incarnation, status, leftovers: !leftovers.is_empty() }
+                Command::Exited { incarnation, status, leftovers }
             }
             ToBroker::Emptied { incarnation } => Command::Emptied { incarnation },
             ToBroker::NeverStarted { incarnation } => Command::NeverStarted { incarnation },

@@ -15,7 +15,7 @@ use std::time::Instant;
 use roost_proto::id::Incarnation;
 use roost_proto::link::{ChildReport, EXIT_LINE, ExitStatus, ProcessIdentity, Signal, SpawnOrder, ToBroker};
 
-use self::table::{Child, Phase, Remains};
+use self::table::{Child, Phase, Remains, left_alone};
 use super::adopt::{self, Found};
 use super::cgroup::{Cgroup, Cgroups};
 use super::reap::{self, Reaped};
@@ -164,7 +164,7 @@ impl Children {
         let Some(child) = self.table.get_mut(&incarnation) else { return };
         match &child.phase {
             Phase::Running => tracing::warn!(%incarnation, "a living child cannot be forgotten"),
-            Phase::Ended { remains: Remains::Nothing, .. } => {
+            Phase::Ended { remains: Remains::Kept(_), .. } => {
                 self.table.remove(&incarnation);
             }
             Phase::Ended { remains: Remains::Unexamined | Remains::Ending(_), .. } => child.forgotten = true,
@@ -195,8 +195,8 @@ impl Children {
                 (_, Some((_, Phase::Ended { remains: Remains::Ending(ending), .. }))) => ending.look_at = now,
                 // Examined in this turn anyway.
                 (_, Some((_, Phase::Running | Phase::Ended { remains: Remains::Unexamined, .. }))) => {}
-                (Watched::Cgroup, Some((_, Phase::Ended { remains: Remains::Nothing, .. })) | None) => self.close_cgroup(incarnation),
-                (Watched::Process(_), Some((_, Phase::Ended { remains: Remains::Nothing, .. })) | None) => {}
+                (Watched::Cgroup, Some((_, Phase::Ended { remains: Remains::Kept(_), .. })) | None) => self.close_cgroup(incarnation),
+                (Watched::Process(_), Some((_, Phase::Ended { remains: Remains::Kept(_), .. })) | None) => {}
             }
         }
         Ok(())
@@ -207,9 +207,17 @@ impl Children {
         std::mem::take(&mut self.reports)
     }
 
-    /// The whole table, for the hello. Reports that were not taken are in it, so they are dropped.
+    /// The whole table, for the hello. Reports that were not taken are in it, so they are dropped; but it does not list what is left alone:
+    /// that is reported again.
     pub fn hello(&mut self) -> Vec<ChildReport> {
         self.reports.clear();
+        for (incarnation, child) in &self.table {
+            if let Phase::Ended { status, remains: Remains::Kept(pids) } = &child.phase
+                && !pids.is_empty()
+            {
+                self.reports.extend(left_alone(*incarnation, *status, pids));
+            }
+        }
         self.table.iter().filter(|(_, child)| !child.forgotten).map(|(incarnation, child)| child.report(*incarnation)).collect()
     }
 
@@ -227,9 +235,7 @@ impl Children {
         }
         match &child.phase {
             Phase::Running | Phase::Ended { remains: Remains::Unexamined, .. } => {}
-            Phase::Ended { status, remains: Remains::Nothing } => {
-                self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: Vec::new() });
-            }
+            Phase::Ended { status, remains: Remains::Kept(pids) } => self.reports.extend(left_alone(incarnation, *status, pids)),
             Phase::Ended { status, remains: Remains::Ending(_) } => {
                 self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: table::listed(&child.tracked) });
             }

@@ -460,7 +460,10 @@ alone! {
         assert!(identity::stat(leftovers[0]).unwrap().alive);
         // Of no concern to others that end meanwhile, and still within reach of an explicit signal.
         assert_eq!(world.run(&world.order(2, &["true"])).0, ExitStatus::Code(0));
-        assert!(!world.children.hello()[0].alive);
+        // Whoever asks next is told of them as well.
+        assert!(world.children.hello()[0].alive);
+        assert_eq!(world.exited(1), (ExitStatus::Code(0), leftovers.clone()));
+        world.emptied(1);
         let leftover = super::signal::open(identity::stat(leftovers[0]).unwrap().process).unwrap();
         world.children.signal(incarnation(1), Signal::Kill);
         world.children.turn(Instant::now());

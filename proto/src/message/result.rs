@@ -156,4 +156,7 @@ pub struct WorkerResult {
     /// The file that holds the answer byte by byte; absent when the worker never had a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_path: Option<String>,
+    /// Processes that its own left behind, in a tree that keeps those: as they were when each of its processes ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<u32>,
 }

@@ -91,6 +91,9 @@ pub struct WorkerStatus {
     /// The live process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// Processes that its own left behind, in a tree that keeps those: as they were when each of its processes ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<u32>,
     /// Direct children that have not ended.
     pub active_children: u32,
     /// Budget slots that it may still reserve.

@@ -85,7 +85,7 @@ impl World {
             7 => speak(stale, lease, Speak::Ack { request_id: None, items: vec![1, 2, 3] }),
             8 => speak(stale, lease, Speak::Settle { settle }),
             9 => speak(stale, lease, Speak::ParkReady { context: Some(context) }),
-            10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: false },
+            10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: Vec::new() },
             // A stranger with the right token; before its process is known it would have to wait.
             11 if known => hello(Claim { lineage: vec![1, NOBODY], ..claim }),
             // The same process over an older connection.

@@ -85,7 +85,7 @@ pub(crate) struct Supervisor {
 impl Supervisor {
     /// What it says of its children in its hello.
     pub(crate) fn hello(&self) -> Vec<ChildReport> {
-        let alive = |incarnation| self.procs.get(incarnation).is_some_and(|proc| proc.main || proc.leftovers);
+        let alive = |incarnation| self.procs.get(incarnation).is_some_and(Proc::counts);
         self.children
             .iter()
             .map(|(incarnation, child)| ChildReport {
@@ -138,7 +138,7 @@ impl Supervisor {
         if let Some(child) = self.children.get_mut(&incarnation) {
             let status = if child.adopted { ExitStatus::Unknown } else { status };
             child.exited = Some(status);
-            self.reports.push_back(Command::Exited { incarnation, status, leftovers });
+            self.reports.push_back(Command::Exited { incarnation, status, leftovers: left_by(leftovers) });
         }
         self.bury(incarnation);
     }
@@ -189,10 +189,12 @@ impl Supervisor {
                 if proc.main {
                     Command::Spawned { incarnation, process }
                 } else {
-                    Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: proc.leftovers }
+                    Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: left_by(proc.leftovers) }
                 }
             }
-            None if self.started.contains(&incarnation) => Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: false },
+            None if self.started.contains(&incarnation) => {
+                Command::Exited { incarnation, status: ExitStatus::Unknown, leftovers: Vec::new() }
+            }
             None => Command::NeverStarted { incarnation },
         };
         self.reports.push_back(report);
@@ -202,6 +204,11 @@ impl Supervisor {
     pub(crate) fn told(&self) -> String {
         format!("{:?}{:?}{:?}{:?}{:?}", self.children, self.procs, self.started, self.orders, self.reports)
     }
+}
+
+/// Nobody of these worlds asks who they are.
+fn left_by(leftovers: bool) -> Vec<u32> {
+    leftovers.then_some(1).into_iter().collect()
 }
 
 fn identity(pid: u32) -> ProcessIdentity {

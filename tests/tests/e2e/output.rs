@@ -36,11 +36,18 @@ fn leftovers_that_are_kept_live_on_without_a_slot() {
     let tree = Tree::open(&home, &["--cap", "1", "--leftovers", "keep"]);
     tree.spawn("w", r#"sh -c 'echo $$ >"$F/events"; exec sleep 600' & wait_for=1; echo done"#);
     let left: u32 = events.line().parse().unwrap();
-    assert_eq!(tree.answer("w"), "done\n");
+    let answered = tree.roost(["result", "w", "--wait"]).run().ok();
+    assert!(answered.text() == "done\n" && answered.err() == format!("roost: w left processes behind: {left}\n"), "{answered}");
     assert_eq!(tree.status()["trees"][0]["live"], 0);
     tree.spawn("next", "echo next");
     assert_eq!(tree.answer("next"), "next\n");
     assert!(find(left).is_some_and(|process| process.is_alive()));
+    // It is listed for as long as its worker is, and nothing is of whoever left nothing.
+    home.kill_broker();
+    assert_eq!((&tree.worker("w")["leftovers"], &tree.result("w")["leftovers"]), (&json!([left]), &json!([left])));
+    assert!(tree.worker("next").get("leftovers").is_none() && tree.result("next").get("leftovers").is_none());
+    let drawn = tree.roost(["status", "w"]).run().ok();
+    assert!(drawn.text().ends_with(&format!("  left behind: {left}\n")), "{drawn}");
 }
 
 // B12 (a), (d).

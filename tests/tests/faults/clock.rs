@@ -85,8 +85,8 @@ fn story() -> Vec<(u64, Command)> {
         (2_600, Command::Tick),
         // The grace is over: KILL.
         (7_040, Command::Tick),
-        (7_050, Command::Exited { incarnation: incarnation(1), status: ExitStatus::Signal(9), leftovers: false }),
-        (7_060, Command::Exited { incarnation: incarnation(2), status: ExitStatus::Code(0), leftovers: false }),
+        (7_050, Command::Exited { incarnation: incarnation(1), status: ExitStatus::Signal(9), leftovers: Vec::new() }),
+        (7_060, Command::Exited { incarnation: incarnation(2), status: ExitStatus::Code(0), leftovers: Vec::new() }),
     ]
 }
 

@@ -85,6 +85,9 @@ impl Paint {
         if let Some(pid) = worker.pid {
             line.push_str(&format!("  pid {pid}"));
         }
+        if !worker.leftovers.is_empty() {
+            line.push_str(&format!("  left behind: {}", values::pids(&worker.leftovers)));
+        }
         line
     }
 
@@ -151,6 +154,16 @@ mod tests {
         let paint = Paint { colour: false, now_ms: 62_500 };
         let lines = paint.workers(&[worker(2, Some(1), "top"), worker(3, None, "other\x1b[2J"), worker(4, Some(2), "below")]);
         assert_eq!(lines, ["  top  running  1m01s  pid 7", "    below  running  1m01s  pid 7", "  other\\x1b[2J  running  1m01s  pid 7"]);
+    }
+
+    #[test]
+    fn what_is_left_behind_is_listed() {
+        let paint = Paint { colour: false, now_ms: 2_000 };
+        let one = WorkerStatus { leftovers: vec![8, 9], ..worker(2, None, "w") };
+        let many = WorkerStatus { leftovers: (1..=10).collect(), ..one.clone() };
+        let lines = paint.workers(&[one, many]);
+        let ten = "  w  running  1.0s  pid 7  left behind: 1, 2, 3, 4, 5, 6, 7, 8 and 2 more";
+        assert_eq!(lines, ["  w  running  1.0s  pid 7  left behind: 8, 9", ten]);
     }
 
     #[test]

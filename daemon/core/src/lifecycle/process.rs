@@ -37,7 +37,7 @@ pub fn spawn_failed(step: &mut Step<'_>, incarnation: Incarnation, reason: Strin
     let Some(timing) = step.state.timing_of(id) else { return };
     if !stopping && (transient || wake.is_some()) && tries < timing.start_retries {
         let again_at = step.now.mono + timing.start_retry_ms * u64::from(tries + 1);
-        step.record(Event::StartDeferred { worker: id, again_at, reason });
+        step.record(Event::StartDeferred { worker: id, again_at, reason, leftovers: Vec::new() });
         return;
     }
     let failure = if wake.is_some() { Failure::Startup { reason } } else { Failure::Spawn { reason } };
@@ -54,7 +54,7 @@ pub fn context_corrupt(step: &mut Step<'_>, incarnation: Incarnation, reason: St
 fn end_start(step: &mut Step<'_>, incarnation: Incarnation, failure: Failure) {
     let Some(worker) = living(step.state, incarnation) else { return };
     let (id, stopped) = (worker.id, worker.stop.map(|_| worker.verdict(None)));
-    step.record(Event::SlotFreed { worker: id, status: ExitStatus::Unknown });
+    step.record(Event::SlotFreed { worker: id, status: ExitStatus::Unknown, leftovers: Vec::new() });
     close_out::conclude(step, id, stopped.unwrap_or(Outcome::Failed(failure)));
 }
 
@@ -65,12 +65,29 @@ fn ends_leftovers(state: &State, incarnation: Incarnation) -> bool {
     worker.and_then(|worker| state.trees.get(&worker.tree)).is_none_or(|tree| tree.settings.end_leftovers)
 }
 
+/// What a main process left behind.
+enum Left {
+    Nothing,
+    /// It is being ended.
+    Ending,
+    /// It lives on.
+    Kept(Vec<u32>),
+}
+
 /// Its main process has ended; what it left behind may be alive.
-pub fn exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus, leftovers: bool) {
-    let leftovers = leftovers && ends_leftovers(step.state, incarnation);
+pub fn exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus, leftovers: Vec<u32>) {
+    let left = match (leftovers.is_empty(), ends_leftovers(step.state, incarnation)) {
+        (true, _) => Left::Nothing,
+        (false, true) => Left::Ending,
+        (false, false) => Left::Kept(leftovers),
+    };
+    main_exited(step, incarnation, status, left);
+}
+
+fn main_exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus, left: Left) {
     let Some(worker) = living(step.state, incarnation) else {
         // Of an end that is long known, or of an incarnation that is over: nobody needs the record of it.
-        if !leftovers {
+        if !matches!(left, Left::Ending) {
             step.effects.push(Effect::Forget { incarnation });
         }
         return;
@@ -78,7 +95,7 @@ pub fn exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus,
     let id = worker.id;
     match &worker.phase {
         Phase::Emptying { .. } => {
-            if !leftovers {
+            if !matches!(left, Left::Ending) {
                 emptied(step, incarnation);
             }
             return;
@@ -102,10 +119,10 @@ pub fn exited(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus,
         | Phase::Finishing { .. }
         | Phase::Ended { .. } => {}
     }
-    if leftovers {
-        step.record(Event::MainExited { worker: id, status });
-    } else {
-        freed(step, incarnation, status);
+    match left {
+        Left::Nothing => freed(step, incarnation, status, Vec::new()),
+        Left::Ending => step.record(Event::MainExited { worker: id, status }),
+        Left::Kept(leftovers) => freed(step, incarnation, status, leftovers),
     }
 }
 
@@ -114,20 +131,20 @@ pub fn emptied(step: &mut Step<'_>, incarnation: Incarnation) {
     let status = living(step.state, incarnation)
         .and_then(|worker| if let Phase::Emptying { status, .. } = worker.phase { Some(status) } else { None });
     match status {
-        Some(status) => freed(step, incarnation, status),
+        Some(status) => freed(step, incarnation, status, Vec::new()),
         None => step.effects.push(Effect::Forget { incarnation }),
     }
 }
 
-fn freed(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus) {
+fn freed(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus, leftovers: Vec<u32>) {
     let Some(worker) = living(step.state, incarnation) else { return };
     let id = worker.id;
     if let Some((again_at, reason)) = another_try(step, worker, status) {
-        step.record(Event::StartDeferred { worker: id, again_at, reason });
+        step.record(Event::StartDeferred { worker: id, again_at, reason, leftovers });
         step.effects.push(Effect::Forget { incarnation });
         return;
     }
-    step.record(Event::SlotFreed { worker: id, status });
+    step.record(Event::SlotFreed { worker: id, status, leftovers });
     step.effects.push(Effect::Forget { incarnation });
     let gone = step.state.workers.get(&id).filter(|worker| matches!(worker.phase, Phase::Gone { .. }));
     if let Some(outcome) = gone.map(|worker| worker.verdict(Some(status))) {
@@ -136,8 +153,8 @@ fn freed(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus) {
 }
 
 /// Whether a process that ended before its hello is started again, and when: one that said nothing in time, or one that was to go on from
-/// a saved context. It has produced nothing, so nothing runs twice. One that had parked, waited or lent its slot without a hello has
-/// done something: it ends as every process does.
+/// a saved context. It has produced nothing, so nothing runs twice. One that had launched, said something, parked, waited or lent its slot
+/// without a hello has done something: it ends as every process does.
 fn another_try(step: &Step<'_>, worker: &Worker, status: ExitStatus) -> Option<(crate::time::Mono, String)> {
     let speech = worker.speech.as_ref()?;
     let at_start = matches!(worker.phase, Phase::Running | Phase::Emptying { parked: false, outcome: None, .. });
@@ -146,7 +163,7 @@ fn another_try(step: &Step<'_>, worker: &Worker, status: ExitStatus) -> Option<(
     }
     let again = speech.late || worker.context.is_some();
     let timing = step.state.timing_of(worker.id)?;
-    if speech.greeted || !again || worker.stop.is_some() || speech.tries >= timing.start_retries {
+    if speech.greeted || speech.acted || !again || worker.stop.is_some() || speech.tries >= timing.start_retries {
         return None;
     }
     let reason = if speech.late { "no hello came in time".into() } else { format!("it ended before its hello ({status})") };
@@ -183,8 +200,12 @@ pub fn reconcile(step: &mut Step<'_>, children: Vec<ChildReport>) {
             continue;
         }
         spawned(step, incarnation, child.process);
-        if let Some(status) = child.exited {
-            exited(step, incarnation, status, child.alive);
+        let Some(status) = child.exited else { continue };
+        match (child.alive, ends_leftovers(step.state, incarnation)) {
+            (false, _) => main_exited(step, incarnation, status, Left::Nothing),
+            (true, true) => main_exited(step, incarnation, status, Left::Ending),
+            // Its report comes yet: that lists what is kept.
+            (true, false) => {}
         }
     }
     let missing: Vec<_> = step

@@ -67,7 +67,10 @@ impl State {
             Event::Ended { worker, outcome } => self.ended(*worker, outcome, at),
             Event::SlotTaken { worker, epoch, grant, at_once } => self.slot_taken(*worker, *epoch, *grant, *at_once, at),
             Event::ProcessStarted { worker, process } => self.process_started(*worker, *process, at),
-            Event::StartDeferred { worker, again_at, reason: _ } => self.on_worker(*worker, at, |w| w.start_deferred(*again_at)),
+            Event::StartDeferred { worker, again_at, reason: _, leftovers } => self.on_worker(*worker, at, |w| {
+                w.leaves(leftovers);
+                w.start_deferred(*again_at)
+            }),
             Event::StartRetried { worker, epoch } => self.on_worker(*worker, at, |w| w.start_retried(*epoch)),
             Event::Blocked { worker } => self.on_worker(*worker, at, |w| {
                 w.pass(Phase::Blocked { since: at.mono, over: None, not_before: None }, |phase, slot| slot && *phase == Phase::Running)
@@ -126,7 +129,7 @@ impl State {
                 let lives = w.has_process() && !matches!(w.phase, Phase::Emptying { .. });
                 w.pass(Phase::Emptying { status: *status, parked, outcome }, |_, _| lives)
             }),
-            Event::SlotFreed { worker, status } => self.slot_freed(*worker, *status, at),
+            Event::SlotFreed { worker, status, leftovers } => self.slot_freed(*worker, *status, leftovers, at),
             Event::StopAsked { worker, cause, kill_at } => {
                 let stop = Stop { cause: *cause, kill_at: *kill_at, killed: false };
                 self.on_worker(*worker, at, |w| w.stop_asked(stop))
@@ -188,7 +191,7 @@ impl State {
         })
     }
 
-    fn slot_freed(&mut self, id: WorkerId, status: ExitStatus, at: Now) -> Applied {
+    fn slot_freed(&mut self, id: WorkerId, status: ExitStatus, leftovers: &[u32], at: Now) -> Applied {
         let worker = self.workers.get(&id).ok_or("there is no such worker")?;
         let (admissions, wakes) = self.trees.get(&worker.tree).map_or((0, true), |tree| (tree.admissions, tree.settings.delivery.wakes()));
         let mut cut_off = false;
@@ -216,6 +219,7 @@ impl State {
             w.slot = false;
             w.process = None;
             w.owed_turn = false;
+            w.leaves(leftovers);
             w.phase = if parked && w.stop.is_none() {
                 Phase::Parked { since: at.mono, ready: None }
             } else {
@@ -230,7 +234,7 @@ impl State {
         Ok(())
     }
 
-    fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, executions: Vec<ExecutionId>, at: Now) -> Applied {
+    pub(super) fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, executions: Vec<ExecutionId>, at: Now) -> Applied {
         self.on_lead(tree, owner, at, |lead| {
             for execution in &executions {
                 lead.outbox.take(*execution);

@@ -72,18 +72,10 @@ impl State {
             Spoken::Acked { tree, owner, items, pid, request_id } => {
                 self.acked(*tree, *owner, items, Taker { pid: *pid, request_id: request_id.clone() }, at)
             }
-            Spoken::Read { tree, owner, executions } => {
-                self.on_lead(*tree, *owner, at, |lead| {
-                    for execution in executions {
-                        lead.outbox.take(*execution);
-                    }
-                    Ok(())
-                })?;
-                self.note_told(executions);
-                Ok(())
-            }
+            Spoken::Read { tree, owner, executions } => self.consumed(*tree, *owner, None, executions.clone(), at),
             Spoken::WordsSent { tree, from, to, request_id, digest, sent } => {
                 let entry = SentEntry { request_id: request_id.clone(), digest: *digest, message: MessageId(seq), sent: *sent };
+                self.note_act(*from);
                 self.words_sent(*tree, *from, *to, entry, at)
             }
             Spoken::WordsReturned { worker, .. } => self.words_returned(*worker, at),
@@ -103,6 +95,14 @@ impl State {
             lead.outbox.push(notice);
             Ok(())
         })
+    }
+
+    /// What a worker's process did cannot be done by another one again.
+    pub(super) fn note_act(&mut self, owner: Owner) {
+        let Owner::Worker(id) = owner else { return };
+        if let Some(speech) = self.workers.get_mut(&id).and_then(|worker| worker.speech.as_mut()) {
+            speech.acted = true;
+        }
     }
 
     /// Leads were told of these ends.
@@ -203,6 +203,7 @@ impl State {
                 outcome,
                 said,
                 told,
+                leftovers: std::mem::take(&mut w.leftovers),
                 place: w.place,
                 at_once: w.at_once,
             });

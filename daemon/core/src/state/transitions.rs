@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use roost_proto::id::{Epoch, ExecutionId};
+use roost_proto::limits::LEFTOVERS_LISTED_MAX;
 use roost_proto::link::ProcessIdentity;
 
 use crate::event::{AcceptedTask, Grant, JobAccepted, Runner};
@@ -52,6 +53,7 @@ pub(super) fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, dep
         slot: false,
         epoch: Epoch(0),
         process: None,
+        leftovers: Vec::new(),
         stop: None,
         context: None,
         owed_turn: false,
@@ -148,6 +150,12 @@ impl Worker {
         };
         self.process = None;
         self.pass(Phase::Starting(Starting { again_at: Some(again_at), ..starting }), |_, slot| slot)
+    }
+
+    /// Its process has left these behind.
+    pub(super) fn leaves(&mut self, leftovers: &[u32]) {
+        let room = LEFTOVERS_LISTED_MAX.saturating_sub(self.leftovers.len());
+        self.leftovers.extend(leftovers.iter().take(room));
     }
 
     /// A settled worker has a turn again.

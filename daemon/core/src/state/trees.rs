@@ -145,6 +145,7 @@ impl State {
         if let Some(tree) = self.trees.get_mut(&job.tree) {
             tree.made_up += workers.len() as u64;
         }
+        self.note_act(job.owner);
         self.count_above(job.owner, i64::try_from(workers.len()).unwrap_or(i64::MAX));
         let request = Self::request_key(job.tree, job.owner, &job.request_id);
         self.requests.insert(request.clone(), job.job);

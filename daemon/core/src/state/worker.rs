@@ -96,6 +96,9 @@ pub struct Worker {
     pub epoch: Epoch,
     /// The process of that incarnation, from its start until it and its descendants are gone.
     pub process: Option<ProcessIdentity>,
+    /// What the processes of its execution left behind, where that is kept: as it was when each of them ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<u32>,
     /// It is being ended.
     pub stop: Option<Stop>,
     /// Its saved context.

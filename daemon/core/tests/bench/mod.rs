@@ -115,7 +115,7 @@ impl Bench {
     }
 
     pub fn exits(&mut self, incarnation: Incarnation) -> Stepped {
-        self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: false })
+        self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: Vec::new() })
     }
 
     pub fn caller(&self, incarnation: Incarnation) -> Caller {

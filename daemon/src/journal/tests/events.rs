@@ -183,7 +183,7 @@ fn every_event() -> Vec<Event> {
         opened(),
         accepted(),
         Event::ProcessStarted { worker, process: ProcessIdentity { pid: u32::MAX, start_ticks: u64::MAX } },
-        Event::StartDeferred { worker, again_at: Mono(u64::MAX), reason: String::new() },
+        Event::StartDeferred { worker, again_at: Mono(u64::MAX), reason: String::new(), leftovers: vec![9] },
         Event::StartRetried { worker, epoch },
         Event::Blocked { worker },
         Event::SlotLent { worker },
@@ -227,7 +227,7 @@ fn every_event() -> Vec<Event> {
     }
     for status in [ExitStatus::Code(-1), ExitStatus::Signal(9), ExitStatus::Unknown] {
         events.push(Event::MainExited { worker, status });
-        events.push(Event::SlotFreed { worker, status });
+        events.push(Event::SlotFreed { worker, status, leftovers: vec![4, u32::MAX] });
     }
     for cause in [StopCause::Stop, StopCause::Timeout, StopCause::ParentFailed, StopCause::Idle] {
         events.push(Event::StopAsked { worker, cause, kill_at: Mono(0) });

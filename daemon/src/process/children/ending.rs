@@ -13,7 +13,7 @@ use rustix::process::Signal as Os;
 use super::super::descendants::{Known, Orphans, Processes};
 use super::super::signal::{OpenError, send};
 use super::Children;
-use super::table::{Ending, Phase, Remains, listed};
+use super::table::{Ending, Phase, Remains, left_alone, listed};
 
 /// When to look again at what did not end after KILL, or could not be watched.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ impl Children {
     pub fn next_deadline(&self) -> Option<Instant> {
         let deadlines = self.table.values().filter_map(|child| match &child.phase {
             Phase::Ended { remains: Remains::Ending(ending), .. } => Some(ending.look_at),
-            Phase::Running | Phase::Ended { remains: Remains::Unexamined | Remains::Nothing, .. } => child.watch_at,
+            Phase::Running | Phase::Ended { remains: Remains::Unexamined | Remains::Kept(_), .. } => child.watch_at,
         });
         deadlines.chain(self.examine_at).min()
     }
@@ -94,17 +94,16 @@ impl Children {
         let Some(child) = self.table.get_mut(&incarnation) else { return };
         let Phase::Ended { status, remains } = &mut child.phase else { return };
         tracing::debug!(%incarnation, ?status, leftovers = left.len(), "ended");
-        self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: listed(&left) });
         let Some(grace_ms) = child.leftovers_grace_ms.filter(|_| !left.is_empty()) else {
-            *remains = Remains::Nothing;
+            let pids = listed(&left);
+            self.reports.extend(left_alone(incarnation, *status, &pids));
+            *remains = Remains::Kept(pids);
             self.watch.drop_all(incarnation);
-            if !left.is_empty() {
-                self.reports.push(ToBroker::Emptied { incarnation });
-            }
             self.close_cgroup(incarnation);
             self.drop_forgotten(incarnation);
             return;
         };
+        self.reports.push(ToBroker::Exited { incarnation, status: *status, leftovers: listed(&left) });
         let kill_at = if child.killed { now } else { now + Duration::from_millis(grace_ms) };
         *remains = Remains::Ending(Ending { kill_at, look_at: kill_at, told: BTreeSet::new() });
         self.press(incarnation, left, now);
@@ -140,7 +139,7 @@ impl Children {
     fn press_on(&mut self, now: Instant) {
         let is_due = |phase: &Phase| match phase {
             Phase::Ended { remains: Remains::Ending(ending), .. } => ending.look_at <= now,
-            Phase::Running | Phase::Ended { remains: Remains::Unexamined | Remains::Nothing, .. } => false,
+            Phase::Running | Phase::Ended { remains: Remains::Unexamined | Remains::Kept(_), .. } => false,
         };
         let due: Vec<_> = self.table.iter().filter(|(_, child)| is_due(&child.phase)).map(|(incarnation, _)| *incarnation).collect();
         if due.is_empty() {
@@ -226,7 +225,7 @@ impl Children {
         if let Some(child) = self.table.get_mut(&incarnation)
             && let Phase::Ended { remains, .. } = &mut child.phase
         {
-            *remains = Remains::Nothing;
+            *remains = Remains::Kept(Vec::new());
         }
         self.close_cgroup(incarnation);
         self.drop_forgotten(incarnation);

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use roost_proto::id::Incarnation;
 use roost_proto::limits::LEFTOVERS_LISTED_MAX;
-use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity};
+use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity, ToBroker};
 
 #[derive(Debug)]
 pub(super) struct Child {
@@ -45,8 +45,8 @@ pub(super) enum Remains {
     Unexamined,
     /// Processes of it are being ended.
     Ending(Ending),
-    /// Nothing, or nothing that we care for.
-    Nothing,
+    /// Nothing that we care for: at most what is left alone.
+    Kept(Vec<u32>),
 }
 
 #[derive(Debug)]
@@ -62,6 +62,12 @@ pub(super) struct Ending {
 /// The pids that a report names.
 pub(super) fn listed<'a>(processes: impl IntoIterator<Item = &'a ProcessIdentity>) -> Vec<u32> {
     processes.into_iter().take(LEFTOVERS_LISTED_MAX).map(|process| process.pid).collect()
+}
+
+/// The reports of an end of which nothing is being ended.
+pub(super) fn left_alone(incarnation: Incarnation, status: ExitStatus, pids: &[u32]) -> impl Iterator<Item = ToBroker> + use<> {
+    let emptied = (!pids.is_empty()).then_some(ToBroker::Emptied { incarnation });
+    [ToBroker::Exited { incarnation, status, leftovers: pids.to_vec() }].into_iter().chain(emptied)
 }
 
 impl Child {
@@ -97,7 +103,7 @@ impl Child {
         let (exited, alive) = match &self.phase {
             Phase::Running => (None, true),
             Phase::Ended { status, remains: Remains::Unexamined | Remains::Ending(_) } => (Some(*status), true),
-            Phase::Ended { status, remains: Remains::Nothing } => (Some(*status), false),
+            Phase::Ended { status, remains: Remains::Kept(pids) } => (Some(*status), !pids.is_empty()),
         };
         ChildReport { incarnation, process: self.process, exited, alive }
     }

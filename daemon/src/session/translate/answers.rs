@@ -207,6 +207,7 @@ pub(super) fn result(end: &End, bytes_max: usize, files: &dyn Files) -> WorkerRe
         usage: end.usage,
         lossy: files.is_lossy(end.execution),
         answer_path: path,
+        leftovers: end.leftovers.clone(),
     }
 }
 
@@ -220,7 +221,7 @@ fn status(trees: Vec<TreeView>, workers: Vec<WorkerView>, next: Option<WorkerId>
         }
         let outputs = files.outputs(view.execution, view.epoch);
         let paths = outputs.stdout.iter().chain(&outputs.stderr);
-        bytes += paths.map(|path| path.len() + 3).sum::<usize>() + 2 * view.name.len() + 512;
+        bytes += paths.map(|path| path.len() + 3).sum::<usize>() + 2 * view.name.len() + 11 * view.leftovers.len() + 512;
         page.workers.push(worker_status(view, outputs));
     }
     page
@@ -246,6 +247,7 @@ fn worker_status(view: WorkerView, outputs: Outputs) -> WorkerStatus {
         outcome: view.outcome,
         epoch: view.epoch,
         pid: view.pid,
+        leftovers: view.leftovers,
         active_children: view.active_children,
         budget_remaining: view.budget_remaining,
         accepted_at_ms: view.accepted_at_ms,
@@ -320,6 +322,7 @@ mod tests {
             speaks: false,
             told_before: false,
             usage: None,
+            leftovers: Vec::new(),
         }
     }
 
@@ -349,6 +352,7 @@ mod tests {
             outcome: None,
             epoch: Epoch(2),
             pid: Some(5),
+            leftovers: vec![6, 7],
             active_children: 1,
             budget_remaining: 6,
             accepted_at_ms: 7,

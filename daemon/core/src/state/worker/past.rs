@@ -24,6 +24,9 @@ pub struct Past {
     pub said: Option<Said>,
     /// Its lead was told.
     pub told: bool,
+    /// What its processes left behind, where that is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<u32>,
     /// Its place when it was accepted.
     #[serde(default)]
     pub place: u32,
