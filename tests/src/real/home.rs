@@ -38,7 +38,7 @@ pub struct DaemonPids {
 impl Home {
     /// A fresh one. Its path is short, because that of a socket must be; no daemon runs yet.
     pub fn new() -> Self {
-        Self::below(Path::new("/tmp"))
+        Self::within(Path::new("/tmp"))
     }
 
     /// A fresh one in memory where there is room for it, for tests of thousands of workers: they are about processes and
@@ -46,10 +46,11 @@ impl Home {
     pub fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         let has_room = rustix::fs::statvfs(memory).is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) >= ROOM_BYTES);
-        Self::below(if has_room { memory } else { Path::new("/tmp") })
+        Self::within(if has_room { memory } else { Path::new("/tmp") })
     }
 
-    fn below(parent: &Path) -> Self {
+    /// A fresh one in this directory, whose path must not be long.
+    pub fn within(parent: &Path) -> Self {
         let directory = tempfile::Builder::new().prefix("rt-").tempdir_in(parent).expect("a directory can be made there");
         let home = Self { directory, programs: programs() };
         fs::create_dir(home.dir().join("home")).expect("a directory");
