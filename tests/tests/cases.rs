@@ -177,6 +177,29 @@ fn parents_that_wait_hold_no_slot_that_their_children_need() {
 }
 
 #[test]
+fn completed_never_counts() {
+    let home = Home::in_memory();
+    let tree = Tree::open(&home, &["--cap", "4", "--budget", "1000"]);
+    let mut wire = tree.wire();
+    let submitter = json!({"env": [["PATH", "/usr/bin:/bin"]], "cwd": "/", "umask": 18});
+    for number in 0..1_000 {
+        // Without a word of close or of having been told: in the foreground, or its end is only looked at.
+        let foreground = number % 2 == 0;
+        let tasks = json!([{"name": format!("w{number}"), "argv": ["true"]}]);
+        let launch = json!({"request_id": format!("r{number}"), "tasks": tasks, "submitter": submitter, "foreground": foreground});
+        let receipt = wire.call("launch", &launch).unwrap();
+        assert_eq!(receipt["tasks"][0]["status"], "started", "{receipt}");
+        if !foreground {
+            let waited =
+                wire.call("wait", &json!({"request_id": format!("wait{number}"), "names": [format!("w{number}")], "tell_later": true}));
+            assert_eq!(outcome_of(&waited.unwrap()["ended"][0]), "completed");
+        }
+    }
+    let progress = tree.status()["trees"][0].clone();
+    assert_eq!((&progress["completed"], &progress["live"], &progress["queued"]), (&json!(1_000), &json!(0), &json!(0)));
+}
+
+#[test]
 fn broker_kill9_keeps_output() {
     let home = Home::new();
     let (mut events, mut gate) = (home.fifo("events"), home.fifo("gate"));

@@ -6,6 +6,28 @@ use std::path::{Path, PathBuf};
 /// The most lines of a file, its tests not counted.
 const LINES_MAX: usize = 300;
 
+/// Where a sleep is allowed, how many there are, and why: no event tells what is waited for, or the time itself is the matter.
+const SLEEPS: [(&str, usize, &str); 18] = [
+    ("client/src/policy.rs", 1, "nothing tells that the next broker listens"),
+    ("client/src/start.rs", 1, "nothing tells that another one's daemon has given the lock back"),
+    ("client/tests/it/start.rs", 1, "a dial that finds nobody listening leaves no trace"),
+    ("daemon/src/driver.rs", 1, "the deadline of the core, beside all events"),
+    ("daemon/src/journal/tests.rs", 2, "a file's size tells of no change; a lock that is given back late is the case"),
+    ("daemon/src/process/identity.rs", 1, "nothing tells that a process is through with its exec"),
+    ("daemon/src/session/accept.rs", 1, "descriptors may be short for what others hold, and come back unseen"),
+    ("daemon/src/supervisor/hold.rs", 1, "waiting for a file's lock has no end at a time"),
+    ("tests/examples/soak.rs", 1, "a random moment is the case"),
+    ("tests/src/real.rs", 1, "what no descriptor tells of"),
+    ("tests/src/real/agents/actor/talk.rs", 1, "between two daemons nothing tells when the next one is there"),
+    ("tests/src/real/home.rs", 1, "the count of connections is told only when it is asked for"),
+    ("tests/src/real/sampler.rs", 1, "how often is looked"),
+    ("tests/tests/cases.rs", 1, "an idle daemon's use of the processor over a time is the case"),
+    ("tests/tests/e2e/hostile.rs", 1, "a slow peer is the case"),
+    ("tests/tests/faults/stopped.rs", 1, "a process that stands still for a time is the case"),
+    ("tests/tests/hostile/onlooker.rs", 1, "how often is looked"),
+    ("tests/tests/hostile/single.rs", 1, "a slow peer is the case"),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -109,6 +131,24 @@ fn every_bound_is_listed_for_people() {
     let of_the_list = |word: &&str| word.contains('_') && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
     let unknown: Vec<&str> = listed.split('`').filter(of_the_list).filter(|word| !names.contains(word)).collect();
     assert!(unknown.is_empty(), "docs/limits.md names {unknown:?}, which proto/src/limits.rs has not");
+}
+
+#[test]
+fn nothing_sleeps_but_where_no_event_tells() {
+    let sleep = ["sleep", "("].concat();
+    let mut found = Vec::new();
+    for room in ["proto", "daemon", "client", "tests", "examples", "fuzz"] {
+        for (name, text) in files(room) {
+            let lines = text.lines().filter(|line| !line.trim_start().starts_with("//") && line.contains(&sleep)).count();
+            found.extend(std::iter::repeat_n(name, lines));
+        }
+    }
+    for (place, count, reason) in SLEEPS {
+        let sleeps = found.iter().filter(|name| *name == place).count();
+        assert_eq!(sleeps, count, "{place} ({reason})");
+    }
+    found.retain(|name| !SLEEPS.iter().any(|(place, _, _)| name == place));
+    assert!(found.is_empty(), "these sleep; await an event, or say in SLEEPS why there is none: {found:?}");
 }
 
 #[test]

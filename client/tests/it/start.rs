@@ -173,6 +173,7 @@ fn who_only_follows_starts_no_daemon_again_and_goes_on_with_the_next_one() {
         talk.answer(follow, if follow == "watch" { fake::progress(1) } else { page(1) });
         fs::remove_file(&socket).unwrap();
         drop((talk, peer));
+        // Time for a few dials. One that finds nobody leaves no trace; had it started a daemon, that would be seen below too.
         std::thread::sleep(std::time::Duration::from_millis(100));
         assert!(!dir.path().join("started").exists(), "{follow}");
         let peer = Peer::new(dir.path());
@@ -183,6 +184,7 @@ fn who_only_follows_starts_no_daemon_again_and_goes_on_with_the_next_one() {
             if follow == "watch" { fake::progress(2) } else { json!({"tree": "t1", "events": [event], "next": 2, "end": 2}) },
         );
         following.join().unwrap().unwrap_or_else(|error| panic!("{follow}: {error}"));
+        assert!(!dir.path().join("started").exists(), "{follow}");
         fs::remove_file(&socket).unwrap();
     }
 }

@@ -250,6 +250,13 @@ impl Home {
         (count(pids.supervisor), count(pids.broker))
     }
 
+    /// The most memory that supervisor and broker together can have had, in KiB: the sum of their peaks.
+    #[track_caller]
+    pub fn peak_kib(&self) -> u64 {
+        let pids = self.daemon();
+        [pids.supervisor, pids.broker].iter().map(|pid| process::find(*pid).expect("the daemon lives").peak_kib()).sum()
+    }
+
     fn owns(&self, process: &Process) -> bool {
         let directory = self.dir().as_os_str().as_encoded_bytes();
         let names_it = |text: &Vec<u8>| text.windows(directory.len()).any(|part| part == directory);

@@ -56,8 +56,17 @@ impl Process {
 
     /// Its resident memory in KiB.
     pub fn resident_kib(&self) -> u64 {
+        self.kib("VmRSS:")
+    }
+
+    /// The most resident memory that it ever had, in KiB.
+    pub fn peak_kib(&self) -> u64 {
+        self.kib("VmHWM:")
+    }
+
+    fn kib(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
     }
 }

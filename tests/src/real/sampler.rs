@@ -55,7 +55,7 @@ fn look(state_dir: &Path, stop: &AtomicBool) -> Samples {
         samples.count += 1;
         samples.most = samples.most.max(alive.len());
         samples.seen.extend(alive.into_keys());
-        // The one sleep of these tests: it sets how often is looked, and nothing waits for it.
+        // It sets how often is looked, and nothing waits for it.
         std::thread::sleep(Duration::from_millis(10));
     }
     samples

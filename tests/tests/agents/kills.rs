@@ -1,4 +1,5 @@
-//! `kill -9` of the broker, of the whole daemon, of the agent and of the lead, at each point of an agent's life.
+//! `kill -9` of the broker, of the whole daemon, of the agent and of the lead, at each point of an agent's life; of broker and
+//! supervisor also five times in a row.
 
 use roost_tests::real::{Agent, Agents, Home, Lead, Tree, by_name, outcome_of, scripted};
 use serde_json::json;
@@ -7,6 +8,8 @@ use serde_json::json;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     Broker,
+    /// Alone: its broker follows by itself, and may do more before.
+    Supervisor,
     Daemon,
     Agent,
     Lead,
@@ -117,6 +120,10 @@ impl<'h> Scene<'h> {
     fn strike(&mut self, victim: Victim) {
         match victim {
             Victim::Broker => self.home.kill_broker(),
+            Victim::Supervisor => {
+                self.home.kill_supervisor();
+                self.home.roost(["daemon", "start"]).run().ok();
+            }
             Victim::Daemon => {
                 self.home.kill_daemon();
                 self.home.roost(["daemon", "start"]).run().ok();
@@ -198,11 +205,11 @@ fn of_a_killed_agent(moment: Moment) -> &'static str {
     }
 }
 
-fn cell(moment: Moment, victim: Victim) {
+fn cell(moment: Moment, victim: Victim, strikes: usize) {
     let home = Home::new();
     let mut scene = Scene::new(&home);
     scene.reach(moment);
-    scene.strike(victim);
+    (0..strikes).for_each(|_| scene.strike(victim));
     if victim == Victim::Agent {
         if [Moment::Waiting, Moment::ParkAsked].contains(&moment) {
             let is_clear = |status: &serde_json::Value| {
@@ -252,10 +259,14 @@ fn next_of(scene: &mut Scene<'_>) -> Option<Agent> {
 }
 
 fn all_moments(victim: Victim) {
+    each(&MOMENTS, victim, 1);
+}
+
+fn each(moments: &[Moment], victim: Victim, strikes: usize) {
     std::thread::scope(|threads| {
-        let cells: Vec<_> = MOMENTS.into_iter().map(|moment| (moment, threads.spawn(move || cell(moment, victim)))).collect();
+        let cells: Vec<_> = moments.iter().map(|moment| (*moment, threads.spawn(move || cell(*moment, victim, strikes)))).collect();
         let failed: Vec<Moment> = cells.into_iter().filter_map(|(moment, cell)| cell.join().is_err().then_some(moment)).collect();
-        assert!(failed.is_empty(), "{victim:?} killed: {failed:?}");
+        assert!(failed.is_empty(), "{victim:?} killed {strikes} times: {failed:?}");
     });
 }
 
@@ -267,6 +278,19 @@ fn a_broker_that_dies_at_any_moment_is_a_pause() {
 #[test]
 fn a_daemon_that_dies_at_any_moment_is_a_pause() {
     all_moments(Victim::Daemon);
+}
+
+#[test]
+fn a_supervisor_that_dies_alone_at_any_moment_is_a_pause() {
+    all_moments(Victim::Supervisor);
+}
+
+// What was pushed and not taken in is pushed by each successor, and who waits is waited for by each.
+#[test]
+fn brokers_and_supervisors_that_die_five_times_in_a_row_are_a_pause() {
+    for victim in [Victim::Broker, Victim::Supervisor] {
+        each(&[Moment::EndPushed, Moment::Waiting], victim, 5);
+    }
 }
 
 #[test]

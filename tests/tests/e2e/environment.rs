@@ -126,17 +126,24 @@ fn a_directory_that_is_gone_is_named_and_the_slot_is_free() {
 #[test]
 fn a_start_that_fails_touches_no_sibling() {
     let home = Home::new();
+    // With this stack Linux takes a quarter of it as arguments, which is less than the daemon takes.
+    home.sh("ulimit -s 8192; exec roostd --detach").run().ok();
+    let long = [vec!["/bin/echo".to_owned()], vec!["x".repeat(100_000); 30]].concat();
     let tree = Tree::open(&home, &[]);
     let tasks = json!([
         {"name": "a", "argv": ["echo", "a"]}, {"name": "b", "argv": ["/no/such/bin"]}, {"name": "c", "argv": ["echo", "c"]},
+        {"name": "long", "argv": long},
     ]);
     tree.roost(["spawn", "--tasks", "-"]).stdin(tasks.to_string()).run().ok();
     let reply = tree.roost(["wait", "--json"]).run().expect(1).json();
-    assert_eq!(reply["ended"].as_array().unwrap().len(), 3);
+    assert_eq!(reply["ended"].as_array().unwrap().len(), 4);
     assert_eq!((tree.answer("a").as_str(), tree.answer("c").as_str()), ("a\n", "c\n"));
     let b = tree.result("b");
     assert!(outcome_of(&b) == "spawn" && b["outcome"]["reason"].as_str().unwrap().contains("/no/such/bin"), "{b}");
-    // A script whose interpreter is missing says so too, and arguments that the kernel does not take fail alone.
+    // Arguments that the kernel does not take are none that are tried again.
+    let long = tree.result("long");
+    assert!(outcome_of(&long) == "spawn" && long["outcome"]["reason"].as_str().unwrap().contains("too large"), "{long}");
+    // A script whose interpreter is missing says so too.
     std::fs::write(home.file("script"), "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(home.file("script"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let script = home.file("script");

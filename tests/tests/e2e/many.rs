@@ -8,22 +8,11 @@ use serde_json::{Value, json};
 const JOBS: usize = 500;
 const TASKS: usize = 20;
 /// For supervisor and broker together, in KiB.
-const MEMORY: u64 = 100 << 10;
+pub const MEMORY: u64 = 100 << 10;
 
 fn memory(home: &Home) -> u64 {
     let pids = home.daemon();
     [pids.supervisor, pids.broker].iter().map(|pid| find(*pid).unwrap().resident_kib()).sum()
-}
-
-/// The most that both together can have had, in KiB: the sum of their peaks.
-fn peak(home: &Home) -> u64 {
-    let pids = home.daemon();
-    let of = |pid: u32| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
-    };
-    of(pids.supervisor) + of(pids.broker)
 }
 
 // B21 (b), at cap 2 as the issue wants it.
@@ -66,7 +55,7 @@ fn ten_thousand_workers_need_memory_for_two() {
     assert_eq!(executions.len(), JOBS * TASKS);
     let samples = Sampler::stop(sampler);
     assert!(samples.most <= 2, "{} workers at once", samples.most);
-    let (after, most) = (memory(&home), peak(&home));
+    let (after, most) = (memory(&home), home.peak_kib());
     assert!(after < MEMORY && most < MEMORY, "{after} KiB at the end, {most} KiB at most");
     println!("{queued} KiB queued, {after} KiB at the end, {most} KiB at most, {} workers at once", samples.most);
     drop((watchers, wire));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use roost_tests::real::{Home, Tree, by_name};
+use roost_tests::real::{Home, Tree, by_name, outcome_of};
 use serde_json::{Value, json};
 
 #[test]
@@ -64,6 +64,27 @@ fn interrupt_stops_everything_that_runs_is_queued_or_parked() {
     tree.spawn("later", "echo later");
     assert_eq!(tree.answer("later"), "later\n");
     assert_eq!(home.read("never"), "");
+}
+
+#[test]
+fn an_interrupt_reaches_no_further_than_the_tree_says() {
+    let home = Home::new();
+    for (scope, stopped) in [("none", 0), ("foreground", 1)] {
+        let (mut events, mut gate) = (home.fifo(&format!("{scope}.events")), home.fifo(&format!("{scope}.gate")));
+        let tree = Tree::open(&home, &["--interrupt-scope", scope]);
+        let waits = format!(r#"echo up >"$F/{scope}.events"; read x <"$F/{scope}.gate"; echo went on"#);
+        tree.spawn("background", &waits);
+        let run = tree.roost(["run", "--tree", &tree.id, "--name", "foreground", "--", "sh", "-c", &waits]).start();
+        assert_eq!(events.lines(2), ["up", "up"]);
+        let background = tree.pid("background");
+        assert_eq!(tree.roost(["interrupt", "--json"]).run().ok().json()["stopped"], stopped, "{scope}");
+        assert_eq!(tree.pid("background"), background, "{scope}");
+        gate.release(2 - stopped);
+        let done = run.end();
+        let (code, text, outcome) = if stopped == 0 { (0, "went on\n", "completed") } else { (130, "", "stopped") };
+        assert_eq!((done.code(), done.text(), outcome_of(&tree.worker("foreground"))), (code, text, outcome), "{scope}: {done}");
+        assert_eq!(tree.answer("background"), "went on\n", "{scope}");
+    }
 }
 
 #[test]

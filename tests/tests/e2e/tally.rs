@@ -9,6 +9,8 @@ use std::time::Duration;
 use roost_tests::real::{Home, Sampler, Wire};
 use serde_json::json;
 
+use crate::many::MEMORY;
+
 /// Names that break what is careless with names.
 const ODD: [&[u8]; 12] = [
     b"plain",
@@ -34,8 +36,7 @@ struct Forest {
 
 impl Forest {
     fn grow(top: PathBuf, directories: usize) -> Self {
-        let mut forest = Self { top: top.clone(), directories: 0, files: 0 };
-        fs::create_dir(&top).unwrap();
+        let mut forest = Self::plant(top.clone());
         // A chain deeper than any pool of slots.
         let mut deep = top.clone();
         for level in 0..30 {
@@ -53,10 +54,29 @@ impl Forest {
             parents.push(forest.directory(&parent, index));
             index += 1;
         }
-        fs::write(forest.top.join("largest -of\nall"), vec![b'\n'; 70_000]).unwrap();
-        std::os::unix::fs::symlink("/", forest.top.join("link")).unwrap();
+        forest
+    }
+
+    /// One below the other, and nothing beside: deeper than any forest is wide. Short names, as a path has its bound too.
+    fn chain(top: PathBuf, length: usize) -> Self {
+        let mut forest = Self::plant(top.clone());
+        let mut deep = top;
+        for _ in 0..length {
+            deep.push("d");
+            fs::create_dir(&deep).unwrap();
+            forest.directories += 1;
+        }
+        fs::write(deep.join("leaf"), "a line\n").unwrap();
         forest.files += 1;
         forest
+    }
+
+    /// The top with its largest file, and a link that is not followed.
+    fn plant(top: PathBuf) -> Self {
+        fs::create_dir(&top).unwrap();
+        fs::write(top.join("largest -of\nall"), vec![b'\n'; 70_000]).unwrap();
+        std::os::unix::fs::symlink("/", top.join("link")).unwrap();
+        Self { top, directories: 0, files: 1 }
     }
 
     fn directory(&mut self, parent: &Path, index: usize) -> PathBuf {
@@ -93,9 +113,9 @@ impl Forest {
 /// Says in which tree it is, and becomes the command that follows; a woken process need not say it again.
 pub const TELLS: &str = r#"[ -n "${ROOST_WAKE-}" ] || echo "$ROOST_TREE" >"$F/trees"; exec "$0" "$@""#;
 
-fn tally(cap: u32, directories: usize) {
+fn tally(cap: u32, plant: impl FnOnce(PathBuf) -> Forest) {
     let home = Home::in_memory();
-    let forest = Forest::grow(home.file("tree"), directories);
+    let forest = plant(home.file("tree"));
     let expected = forest.expected(&home);
     home.start_daemon(&[]);
     let before = home.descriptors();
@@ -115,6 +135,8 @@ fn tally(cap: u32, directories: usize) {
     assert!(samples.most <= cap as usize, "{} live at cap {cap}", samples.most);
     assert!(samples.count > 20 && samples.most > 0, "{} looks, at most {}", samples.count, samples.most);
     assert!(most_live <= u64::from(cap) && (cap == 1 || most_live > 1), "at cap {cap} at most {most_live} lived");
+    let peak = home.peak_kib();
+    assert!(peak < MEMORY, "{peak} KiB at most");
     rests(&home, before);
 }
 
@@ -131,18 +153,24 @@ fn rests(home: &Home, before: (usize, usize)) {
 // B19.
 #[test]
 fn a_thousand_directories_at_cap_1() {
-    tally(1, 1_000);
+    tally(1, |top| Forest::grow(top, 1_000));
 }
 
 #[test]
 fn a_thousand_directories_at_cap_2() {
-    tally(2, 1_000);
+    tally(2, |top| Forest::grow(top, 1_000));
 }
 
 // The tree of 2,000 workers whose live processes are sampled.
 #[test]
 fn two_thousand_directories_at_cap_8() {
-    tally(8, 2_000);
+    tally(8, |top| Forest::grow(top, 2_000));
+}
+
+// As deep as nobody nests by hand: every ancestor of the one that runs is parked.
+#[test]
+fn a_chain_of_300_at_cap_1() {
+    tally(1, |top| Forest::chain(top, 300));
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn unfinished() -> (Vec<u8>, Vec<u8>, Vec<u64>) {
     (read("roost.db"), read("roost.db-wal"), ends)
 }
 
+// Scenario `journal_every_byte`, with the test below.
 #[test]
 fn a_log_cut_anywhere_gives_a_prefix_of_whole_batches() {
     let (db, wal, ends) = unfinished();

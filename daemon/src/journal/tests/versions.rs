@@ -31,6 +31,7 @@ fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     contents
 }
 
+// Scenario `upgrade_in_place`: the way up.
 #[test]
 fn an_older_file_is_migrated_and_backed_up_first() {
     let dir = TempDir::new().unwrap();
@@ -73,6 +74,7 @@ fn a_new_file_goes_through_all_migrations_without_a_backup() {
     assert_eq!(contents(dir.path()).len(), 1);
 }
 
+// Scenario `upgrade_in_place`: the way back.
 #[test]
 fn a_newer_file_is_left_untouched_with_and_without_a_log() {
     let dir = TempDir::new().unwrap();
