@@ -92,8 +92,11 @@ export class Deliveries {
 
 	/** What was handed over and did not enter comes again, now or when it may. */
 	giveBack(): void {
-		this.sent.clear();
-		this.inbox.giveBack();
+		// A run that has begun meanwhile has what was handed to it.
+		if (!this.busy) {
+			this.sent.clear();
+			this.inbox.giveBack();
+		}
 		this.look();
 	}
 
