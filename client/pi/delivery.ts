@@ -8,7 +8,7 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, detailsOf } from "./details.ts";
 import type { RoostMark, SubagentDetails } from "./details.ts";
-import { Inbox, keyOf } from "./inbox.ts";
+import { Inbox } from "./inbox.ts";
 import type { Ready } from "./inbox.ts";
 import type { Delivery, DeliveryMode, Item, Welcome } from "./protocol.ts";
 import { itemsText } from "./texts.ts";
@@ -219,7 +219,7 @@ export class Deliveries {
 	private message(ready: Ready) {
 		const id = `${process.pid}-${++this.lastId}`;
 		this.sent.set(id, ready.items);
-		const keys = ready.items.flatMap((item) => keyOf(item) ?? []);
+		const keys = ready.items.flatMap((item) => this.inbox.keyOf(item) ?? []);
 		const completions = ready.items.filter((item) => item.type === "completion");
 		return {
 			customType: completions.length > 0 ? SUBAGENT_COMPLETION_TYPE : SUBAGENT_MESSAGE_TYPE,

@@ -170,6 +170,8 @@ export class Root implements Role {
 			operator.close();
 		}
 		this.identity = { tree: opened.tree, token: opened.token };
+		this.deliveries.inbox.setTree(opened.tree);
+		this.records.setTree(opened.tree);
 		await new Promise<void>((resolve) => {
 			this.connection = new Connection({
 				reach: this.reach,

@@ -90,6 +90,7 @@ export class Worker implements Role {
 	begin(ctx: ExtensionContext): void {
 		if (this.connection) return;
 		this.deliveries.begin(ctx);
+		this.deliveries.inbox.setTree(workerIdentity().tree);
 		this.connection = new Connection({
 			reach: () => this.reach(),
 			greeting: () => ({ identity: workerIdentity(), role: "worker", capabilities: ["park", "steer"] }),
