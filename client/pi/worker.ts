@@ -61,9 +61,9 @@ export class Worker implements Role {
 
 	// What the tools ask for.
 
-	call<M extends keyof Methods>(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]> {
+	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]> {
 		if (!this.connection) return Promise.reject(new Error("there is no connection to roostd yet"));
-		return this.connection.call(method, params);
+		return this.connection.call(method, params, signal);
 	}
 
 	wait<M extends WaitingMethod>(method: M, params: Methods[M]["params"], signal: AbortSignal | undefined): Promise<Waited<M>> {
