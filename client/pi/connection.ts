@@ -21,6 +21,20 @@ export type Greeting = Omit<Hello, "protocol_min" | "protocol_max" | "client">;
 /** A notification: its method and what it carries. */
 export type Notice = { [M in keyof Notifications]: { method: M; params: Notifications[M] } }[keyof Notifications];
 
+/** How long the daemon may be silent before a call fails. */
+export interface Patience {
+	/** With an answer, while it is there. */
+	answerMs: number;
+	/** While it is away. */
+	backMs: number;
+}
+
+/** That of somebody who sits before it. A worker has none: to it the end of the broker is a pause. */
+export const BRIEF: Patience = { answerMs: 30_000, backMs: 60_000 };
+
+/** Answered when the last process is gone, which takes as long as it takes. */
+const SLOW: readonly (keyof Methods)[] = ["stop", "interrupt", "close"];
+
 export interface ConnectionOptions {
 	/** Where the daemon listens; asked before each try, and may start it. An error of the first try ends the connection. */
 	reach(): Promise<string>;
@@ -31,6 +45,8 @@ export interface ConnectionOptions {
 	onNotice?(notice: Notice): void;
 	/** It is over and does not come back. */
 	onEnd?(error: Error): void;
+	/** Without it calls and hellos wait for as long as it takes. */
+	patience?: Patience;
 }
 
 /** An error that the daemon answered with. */
@@ -52,7 +68,9 @@ export function isRefusal(error: unknown, ...kinds: ErrorKind[]): boolean {
 export const requestId = (): string => randomUUID();
 
 interface Pending {
+	method: keyof Methods;
 	line: string;
+	timer?: NodeJS.Timeout | undefined;
 	resolve(result: unknown): void;
 	reject(error: Error): void;
 }
@@ -73,16 +91,45 @@ export class Connection {
 		void this.connect();
 	}
 
-	/** Makes a call. It is made again after a break, so it must be one that a repeat does not do twice. */
-	call<M extends keyof Methods>(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]> {
-		return new Promise((resolve, reject) => {
-			if (this.end) return reject(this.end);
-			const id = ++this.lastId;
-			const line = encode(id, method, params);
-			if (Buffer.byteLength(line) > LINE_BYTES_MAX) return reject(new Error(`${method}: more than ${LINE_BYTES_MAX} bytes`));
-			this.pending.set(id, { line, resolve: resolve as (result: unknown) => void, reject });
-			if (this.greeted) this.socket?.write(line);
-		});
+	/** Makes a call. It is made again after a break, so it must be one that a repeat does not do twice. The signal gives it up. */
+	async call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]> {
+		if (this.end) throw this.end;
+		if (signal?.aborted) throw new Error(`${method}: given up`);
+		const id = ++this.lastId;
+		const line = encode(id, method, params);
+		if (Buffer.byteLength(line) > LINE_BYTES_MAX) throw new Error(`${method}: more than ${LINE_BYTES_MAX} bytes`);
+		const giveUp = () => this.giveUp(id, "given up; roostd may have done it");
+		signal?.addEventListener("abort", giveUp, { once: true });
+		try {
+			return await new Promise<unknown>((resolve, reject) => {
+				this.pending.set(id, { method, line, resolve, reject });
+				this.bound(id);
+				if (this.greeted) this.socket?.write(line);
+			}) as Methods[M]["result"];
+		} finally {
+			signal?.removeEventListener("abort", giveUp);
+		}
+	}
+
+	/** From now on its answer may take this long. */
+	private bound(id: number): void {
+		const { patience } = this.options;
+		const call = this.pending.get(id);
+		if (!patience || !call) return;
+		clearTimeout(call.timer);
+		call.timer = undefined;
+		if (this.greeted && SLOW.includes(call.method)) return;
+		const ms = this.greeted ? patience.answerMs : patience.backMs;
+		const words = this.greeted ? "no answer from roostd" : "roostd is away and has not come back";
+		call.timer = setTimeout(() => this.giveUp(id, `${words} within ${ms / 1000} s`), ms);
+	}
+
+	private giveUp(id: number, words: string): void {
+		const call = this.pending.get(id);
+		if (!call) return;
+		clearTimeout(call.timer);
+		this.pending.delete(id);
+		call.reject(new Error(`${call.method}: ${words}`));
 	}
 
 	/** Ends it: what waits for an answer gets this error instead. */
@@ -91,7 +138,10 @@ export class Connection {
 		this.end = error;
 		clearTimeout(this.timer);
 		this.socket?.destroy();
-		for (const { reject } of this.pending.values()) reject(error);
+		for (const { reject, timer } of this.pending.values()) {
+			clearTimeout(timer);
+			reject(error);
+		}
 		this.pending.clear();
 	}
 
@@ -131,7 +181,10 @@ export class Connection {
 		// An error is always followed by `close`.
 		socket.on("error", () => {});
 		socket.on("close", () => {
+			const wasGreeted = this.greeted;
 			this.greeted = false;
+			// Tries that fail do not make its absence begin anew.
+			if (wasGreeted) for (const id of this.pending.keys()) this.bound(id);
 			this.again();
 		});
 	}
@@ -144,18 +197,25 @@ export class Connection {
 		const pending = answer.id == null ? undefined : this.pending.get(answer.id);
 		if (!pending) return;
 		this.pending.delete(answer.id as number);
+		clearTimeout(pending.timer);
 		if (error) pending.reject(error);
 		else pending.resolve(answer.result);
 	}
 
 	private welcomed(welcome: Welcome, error: Refused | undefined): void {
 		if (error && FINAL.includes(error.kind)) return this.fail(error);
+		// A broker that is just leaving is followed by the next one; of another refusal whoever is new here must be told.
+		if (error && !this.everGreeted && error.kind !== "draining") return this.fail(error);
 		if (error) return this.socket?.destroy() as undefined;
-		this.greeted = true;
 		this.everGreeted = true;
 		this.pauseMs = PAUSE_MS_MIN;
 		this.options.onWelcome?.(welcome);
-		for (const { line } of this.pending.values()) this.socket?.write(line);
+		// Calls of the welcome are among these.
+		this.greeted = true;
+		for (const [id, { line }] of this.pending) {
+			this.bound(id);
+			this.socket?.write(line);
+		}
 	}
 
 	private fail(error: Error): void {

@@ -68,7 +68,7 @@ export interface UsageNode {
 /** What this extension knows a message of its own by. */
 export interface RoostMark {
 	id: string;
-	/** Executions and messages that it brought. */
+	/** Executions and messages that it brought, each after its tree and a slash. */
 	keys: string[];
 }
 

@@ -8,7 +8,7 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, detailsOf } from "./details.ts";
 import type { RoostMark, SubagentDetails } from "./details.ts";
-import { Inbox, keyOf } from "./inbox.ts";
+import { Inbox } from "./inbox.ts";
 import type { Ready } from "./inbox.ts";
 import type { Delivery, DeliveryMode, Item, Welcome } from "./protocol.ts";
 import { itemsText } from "./texts.ts";
@@ -92,8 +92,11 @@ export class Deliveries {
 
 	/** What was handed over and did not enter comes again, now or when it may. */
 	giveBack(): void {
-		this.sent.clear();
-		this.inbox.giveBack();
+		// A run that has begun meanwhile has what was handed to it.
+		if (!this.busy) {
+			this.sent.clear();
+			this.inbox.giveBack();
+		}
 		this.look();
 	}
 
@@ -216,7 +219,7 @@ export class Deliveries {
 	private message(ready: Ready) {
 		const id = `${process.pid}-${++this.lastId}`;
 		this.sent.set(id, ready.items);
-		const keys = ready.items.flatMap((item) => keyOf(item) ?? []);
+		const keys = ready.items.flatMap((item) => this.inbox.keyOf(item) ?? []);
 		const completions = ready.items.filter((item) => item.type === "completion");
 		return {
 			customType: completions.length > 0 ? SUBAGENT_COMPLETION_TYPE : SUBAGENT_MESSAGE_TYPE,

@@ -3,7 +3,7 @@
  * withdrawn items dropped.
  * Pure: deliveries and the time come in, items come out. It sends nothing and knows no Pi.
  */
-import type { Delivery, ExecutionId, Item } from "./protocol.ts";
+import type { Delivery, ExecutionId, Item, TreeId } from "./protocol.ts";
 
 /** The most identities that are remembered; what is owed at a time is far less. */
 const SEEN_MAX = 10_000;
@@ -27,12 +27,18 @@ export class Inbox {
 	/** Direct children that had not ended at the last delivery. */
 	activeChildren = 0;
 	private holdMs = 0;
+	private tree: TreeId = "";
 	private readonly held = new Map<number, Held>();
 	/** Numbers that were taken in, withdrawn, or owed twice. */
 	private readonly done = new Set<number>();
 	/** What was taken in, by the identities that hold across processes. */
 	private readonly seen = new Set<string>();
 	private bareWake = false;
+
+	/** Whose these items are: identities are counted anew in each state directory, trees are not. */
+	setTree(tree: TreeId): void {
+		this.tree = tree;
+	}
 
 	setHold(ms: number): void {
 		this.holdMs = ms;
@@ -52,8 +58,8 @@ export class Inbox {
 		const ripeAt = delivery.items.some((item) => item.type === "completion") ? now + this.holdMs : now;
 		for (const item of delivery.items) {
 			if (this.done.has(item.seq) || this.held.has(item.seq)) continue;
-			const key = keyOf(item);
-			if (key && (this.seen.has(key) || [...this.held.values()].some((held) => keyOf(held.item) === key))) {
+			const key = this.keyOf(item);
+			if (key && (this.seen.has(key) || [...this.held.values()].some((held) => this.keyOf(held.item) === key))) {
 				again.push(item.seq);
 				bounded(this.done, item.seq);
 				continue;
@@ -101,7 +107,8 @@ export class Inbox {
 	/** These are in the receiver's input: they never come again. */
 	accepted(items: readonly number[]): void {
 		for (const seq of items) {
-			const key = this.held.get(seq) && keyOf((this.held.get(seq) as Held).item);
+			const held = this.held.get(seq);
+			const key = held && this.keyOf(held.item);
 			if (key) bounded(this.seen, key);
 			this.drop(seq);
 		}
@@ -110,6 +117,12 @@ export class Inbox {
 	/** What was handed out and not accepted comes again. */
 	giveBack(): void {
 		for (const held of this.held.values()) held.handed = false;
+	}
+
+	/** What an item is, whatever its number: the same in every process. Undefined for what comes once by its nature. */
+	keyOf(item: Item): string | undefined {
+		const identity = identityOf(item);
+		return identity === undefined ? undefined : keyIn(this.tree, identity);
 	}
 
 	private open(): Held[] {
@@ -122,8 +135,12 @@ export class Inbox {
 	}
 }
 
-/** What an item is, whatever its number: the same in every process. Undefined for what comes once by its nature. */
-export function keyOf(item: Item): string | undefined {
+/** An execution or a message of a tree, told apart from those of all other trees. */
+export function keyIn(tree: TreeId, identity: string): string {
+	return `${tree}/${identity}`;
+}
+
+function identityOf(item: Item): string | undefined {
 	switch (item.type) {
 		case "completion":
 			return item.execution;

@@ -78,7 +78,7 @@ function listen(pi: ExtensionAPI, root: () => Root | undefined): void {
 		if (endedBadly(event.message)) return lead.deliveries.tick();
 		// Nobody types in these modes, and the process leaves with the run: the run waits.
 		if (!goesOn && (ctx.mode === "print" || ctx.mode === "json")) {
-			await lead.tree.look().catch(() => {});
+			await lead.tree.look(ctx.signal).catch(() => {});
 			await lead.deliveries.arrives(() => lead.isExpecting(), ctx.signal);
 		}
 		lead.deliveries.turnEnd(goesOn);

@@ -11,7 +11,8 @@ export type Waited<M extends WaitingMethod> = { answer: Methods[M]["result"] } |
 
 export interface Role {
 	readonly kind: "root" | "worker";
-	call<M extends keyof Methods>(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]>;
+	/** The signal gives it up. */
+	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]>;
 	/** A call that waits; aborting it aborts the wait and nothing else. */
 	wait<M extends WaitingMethod>(method: M, params: Methods[M]["params"], signal: AbortSignal | undefined): Promise<Waited<M>>;
 	/** The interrupt generation that this side knows. */

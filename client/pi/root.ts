@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { Connection, requestId } from "./connection.ts";
+import { BRIEF, Connection, requestId } from "./connection.ts";
 import type { Notice } from "./connection.ts";
 import type { SubagentDetails } from "./contracts.ts";
 import { startDaemon } from "./daemon.ts";
@@ -70,9 +70,9 @@ export class Root implements Role {
 
 	// What the tools and surfaces ask for.
 
-	call<M extends keyof Methods>(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]> {
+	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]> {
 		if (!this.connection) return Promise.reject(new Error("subagents are off: there is no connection to roostd"));
-		return this.connection.call(method, params);
+		return this.connection.call(method, params, signal);
 	}
 
 	async wait<M extends WaitingMethod>(method: M, params: Methods[M]["params"], signal: AbortSignal | undefined): Promise<Waited<M>> {
@@ -158,7 +158,7 @@ export class Root implements Role {
 	// The tree and its lease.
 
 	private async open(ctx: ExtensionContext): Promise<void> {
-		const operator = new Connection({ reach: this.reach, greeting: () => ({}) });
+		const operator = new Connection({ reach: this.reach, greeting: () => ({}), patience: BRIEF });
 		let opened: Opened;
 		try {
 			// Only before it has a tree of its own does this connection see all of them.
@@ -170,10 +170,13 @@ export class Root implements Role {
 			operator.close();
 		}
 		this.identity = { tree: opened.tree, token: opened.token };
+		this.deliveries.inbox.setTree(opened.tree);
+		this.records.setTree(opened.tree);
 		await new Promise<void>((resolve) => {
 			this.connection = new Connection({
 				reach: this.reach,
 				greeting: () => ({ identity: this.identity ?? null, role: "root" }),
+				patience: BRIEF,
 				onWelcome: (welcome) => {
 					this.welcomed(welcome);
 					resolve();

@@ -45,15 +45,15 @@ export function registerTools(pi: ExtensionAPI, role: () => Role): void {
 			name: Type.String(), message: Type.String({ minLength: 1 }),
 			max_subagents_allowed: Type.Optional(Type.Integer({ minimum: 0, description: "Raises how many subagents it may start." })),
 		}),
-		execute: (_id, { name, message, max_subagents_allowed }) => clear(async () => {
+		execute: (_id, { name, message, max_subagents_allowed }, signal) => clear(async () => {
 			const allowed = max_subagents_allowed === undefined ? {} : { max_subagents_allowed };
-			return said(sentText(name, await role().call("message", { request_id: requestId(), name, text: message, ...allowed })));
+			return said(sentText(name, await role().call("message", { request_id: requestId(), name, text: message, ...allowed }, signal)));
 		}),
 	});
 	pi.registerTool({
 		name: "stop_subagent", label: "Stop subagent", description: texts.STOP_SUBAGENT,
 		parameters: Type.Object({ name: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 })]) }),
-		execute: (_id, { name }) => clear(() => stop(role(), typeof name === "string" ? [name] : name)),
+		execute: (_id, { name }, signal) => clear(() => stop(role(), typeof name === "string" ? [name] : name, signal)),
 	});
 	pi.registerTool({
 		name: "get_subagent_result", label: "Subagent result", description: texts.GET_RESULT,
@@ -71,8 +71,8 @@ export function registerLeadTool(pi: ExtensionAPI, role: () => Role): void {
 	pi.registerTool({
 		name: "message_lead_agent", label: "Message lead", description: texts.MESSAGE_LEAD,
 		parameters: Type.Object({ message: Type.String({ minLength: 1 }) }),
-		execute: (_id, { message }) => clear(async () => {
-			await role().call("tell_lead", { request_id: requestId(), text: message });
+		execute: (_id, { message }, signal) => clear(async () => {
+			await role().call("tell_lead", { request_id: requestId(), text: message }, signal);
 			return said("Sent.");
 		}),
 	});
@@ -86,7 +86,7 @@ function launch(pi: ExtensionAPI, role: Role, asked: TaskAsked[], foreground: bo
 			request_id: requestId(), tasks, submitter: submitter(ctx), foreground, ...(generation === undefined ? {} : { generation }),
 		};
 		if (!foreground) {
-			const receipt = await role.call("launch", params);
+			const receipt = await role.call("launch", params, signal);
 			const details = launchedDetails(receipt, asked.map(({ task }) => task));
 			role.launched(details, ctx);
 			return said(texts.receiptText(receipt), details);
@@ -109,7 +109,7 @@ function inline(role: Role, receipt: Receipt, tasks: string[], ctx: ExtensionCon
 async function read(role: Role, asked: ReadResult, wait: boolean, verbose: boolean, signal: AbortSignal | undefined): Promise<Answer> {
 	const waited = wait
 		? await role.wait("result", { ...asked, wait: true, request_id: requestId() }, signal)
-		: { answer: await role.call("result", asked) };
+		: { answer: await role.call("result", asked, signal) };
 	if ("parked" in waited) return { ...said(texts.PARKED), terminate: true };
 	const reply = waited.answer;
 	if ("active" in reply) return said(texts.readText(reply, verbose));
@@ -118,10 +118,10 @@ async function read(role: Role, asked: ReadResult, wait: boolean, verbose: boole
 	return said(texts.readText(reply, verbose), detailsFrom([singleResult(reply.ended)]));
 }
 
-async function stop(role: Role, names: string[]): Promise<Answer> {
-	const reply = await role.call("stop", { request_id: requestId(), names });
+async function stop(role: Role, names: string[], signal: AbortSignal | undefined): Promise<Answer> {
+	const reply = await role.call("stop", { request_id: requestId(), names }, signal);
 	const stopped = reply.workers.filter(({ result }) => result === "stopped");
-	const records = await Promise.all(stopped.map(({ name }) => role.call("result", { name })));
+	const records = await Promise.all(stopped.map(({ name }) => role.call("result", { name }, signal)));
 	role.ended(records.flatMap((record) => ("ended" in record ? [record.ended] : [])));
 	return said(texts.stopText(reply));
 }

@@ -54,11 +54,13 @@ export class TreeView {
 		this.over = true;
 	}
 
-	/** Reads it again; changes that come meanwhile are one further reading, and whoever asks meanwhile waits for that one, too. */
-	look(): Promise<void> {
+	/** Reads it again, and is waited for no longer than until the signal. Changes that come meanwhile are one further reading, and whoever asks meanwhile waits for that one, too. */
+	look(signal?: AbortSignal): Promise<void> {
 		this.again = true;
 		this.looking ??= this.readAll().finally(() => (this.looking = undefined));
-		return this.looking;
+		if (!signal) return this.looking;
+		const givenUp = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+		return signal.aborted ? Promise.resolve() : Promise.race([this.looking, givenUp]);
 	}
 
 	private async readAll(): Promise<void> {

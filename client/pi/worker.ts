@@ -61,9 +61,9 @@ export class Worker implements Role {
 
 	// What the tools ask for.
 
-	call<M extends keyof Methods>(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]> {
+	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]> {
 		if (!this.connection) return Promise.reject(new Error("there is no connection to roostd yet"));
-		return this.connection.call(method, params);
+		return this.connection.call(method, params, signal);
 	}
 
 	wait<M extends WaitingMethod>(method: M, params: Methods[M]["params"], signal: AbortSignal | undefined): Promise<Waited<M>> {
@@ -90,6 +90,7 @@ export class Worker implements Role {
 	begin(ctx: ExtensionContext): void {
 		if (this.connection) return;
 		this.deliveries.begin(ctx);
+		this.deliveries.inbox.setTree(workerIdentity().tree);
 		this.connection = new Connection({
 			reach: () => this.reach(),
 			greeting: () => ({ identity: workerIdentity(), role: "worker", capabilities: ["park", "steer"] }),

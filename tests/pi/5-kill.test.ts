@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { Bed, launch, script } from "./bed.ts";
+import { Bed, answerOf, launch, script } from "./bed.ts";
 
 const gated = (bed: Bed, name: string) => ({ name, task: script([{ until: bed.file(`gate-${name}`), say: name.toUpperCase() }]) });
 const open = (bed: Bed, name: string) => writeFileSync(bed.file(`gate-${name}`), "");
@@ -110,3 +110,24 @@ test("the root Pi is killed between the message and its acknowledgement: it does
 	const all = next.entries().filter((entry) => entry.type === "custom_message" && entry.customType === "subagent_completion");
 	assert.equal(all.length, 1);
 });
+
+for (const how of ["an abort", "the end of its input", "SIGTERM"]) {
+	test(`while the daemon does not answer, ${how} ends a tool's call`, async (t) => {
+		const bed = new Bed(t);
+		const pi = bed.pi();
+		await pi.does();
+		const { broker_pid } = bed.roost("daemon", "status");
+		process.kill(broker_pid, "SIGSTOP");
+		bed.ends.push(() => process.kill(broker_pid, "SIGCONT"));
+		await pi.prompt(script([launch({ name: "a", task: script([{ say: "A" }]) }), { say: "not reached" }]));
+		await pi.event("the call", (event) => event.type === "tool_execution_start");
+		if (how === "an abort") {
+			await pi.ask({ type: "abort" });
+			assert.match(answerOf(pi.toolResults("subagents")[0]), /^launch: given up/);
+			return;
+		}
+		if (how === "SIGTERM") pi.process.kill("SIGTERM");
+		else pi.process.stdin?.end();
+		await pi.exited;
+	});
+}

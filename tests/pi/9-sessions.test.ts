@@ -1,6 +1,6 @@
 /** Sessions side by side, and one session in two Pis: nobody sees another's results. */
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { Bed, answerOf, launch, script } from "./bed.ts";
 
@@ -59,4 +59,22 @@ test("a session that is kept nowhere takes its tree with it, a kept one's waits;
 	await bed.until("that the tree is closed", () => !isOpen(tree));
 	assert.ok(trees.every((one) => one.tree === tree || isOpen(one.tree)), "the kept session's tree waits for it");
 	await bed.until("that its subagent is gone", () => { try { process.kill(pid, 0); return false; } catch { return true; } });
+});
+
+test("a session that is opened again after the state directory was removed gets its new results", async (t) => {
+	const bed = new Bed(t);
+	const first = bed.pi();
+	await first.does(launch({ name: "a", task: script([{ say: "old" }]) }));
+	await first.until("the result", () => first.arrived().length === 1);
+	await first.until("that it is stored", () => first.events.at(-1)?.type === "agent_settled");
+	assert.equal(await first.quit(), 0);
+	bed.stopDaemon();
+	rmSync(bed.state, { recursive: true });
+	const next = bed.pi(["--session", first.session]);
+	await next.does(launch({ name: "a", task: script([{ say: "new" }]) }));
+	await next.until("the new result", () => next.arrived().length === 1);
+	assert.deepEqual(next.arrived(), [["a", "new"]]);
+	await bed.until("that nothing is owed", () => bed.roost("inbox", "--tree", bed.tree()).items.length === 0);
+	const records = next.entries().filter((entry) => entry.customType === "subagents:record").flatMap((entry) => entry.data.results.map((one: { finalOutput: string }) => one.finalOutput));
+	assert.deepEqual(records, ["old", "new"]);
 });

@@ -111,11 +111,15 @@ export class Bed {
 		return pi;
 	}
 
+	stopDaemon(): void {
+		execFileSync(roostBin(), ["daemon", "stop", "--now"], { env: this.env, stdio: "ignore", timeout: PATIENCE_MS });
+	}
+
 	private async end(): Promise<void> {
 		for (const end of this.ends) end();
 		for (const pi of this.pis) await pi.kill();
 		try {
-			execFileSync(roostBin(), ["daemon", "stop", "--now"], { env: this.env, stdio: "ignore", timeout: PATIENCE_MS });
+			this.stopDaemon();
 		} catch {
 			// A test may have ended it.
 		}

@@ -104,3 +104,43 @@ test("a daemon that cannot be reached ends a new connection, and not one that wa
 	await connection.call("cap", {});
 	assert.equal(tries, 3);
 });
+
+test("a call is given up by its signal, and by patience with a daemon that is silent or away", async (t) => {
+	const silent = await daemon(t, (call, _socket, say) => void (call.id === 0 && say(WELCOME)));
+	const patience = { answerMs: 20, backMs: 20 };
+	const given = new AbortController();
+	const call = connect(t, silent.path).call("cap", {}, given.signal);
+	given.abort();
+	await assert.rejects(call, /^Error: cap: given up/);
+	await assert.rejects(connect(t, silent.path).call("cap", {}, given.signal), /given up/);
+	await assert.rejects(connect(t, silent.path, { patience }).call("cap", {}), /^Error: cap: no answer from roostd within 0\.02 s$/);
+	let isThere = true;
+	const away = await daemon(t, (call, socket, say) => void (call.id !== 0 || !isThere ? socket.destroy() : say(WELCOME)));
+	const connection = connect(t, away.path, { patience, onWelcome: () => (isThere = false) });
+	await assert.rejects(connection.call("cap", {}), /^Error: cap: roostd is away and has not come back within 0\.02 s$/);
+});
+
+test("what is called at a welcome is said once at each", async (t) => {
+	const { path, calls } = await daemon(t, (call, socket, say, connections) => {
+		if (call.id === 0) return say(WELCOME);
+		if (connections === 1) return void (call.method === "cap" && socket.destroy());
+		say({ id: call.id, result: {} });
+	});
+	const connection = connect(t, path, { onWelcome: () => void connection.call("watch", {}).catch(() => {}) });
+	await connection.call("cap", {});
+	await connection.call("pause", { paused: true });
+	assert.deepEqual(calls.map((call) => call.method).sort(), ["cap", "cap", "hello", "hello", "pause", "watch", "watch", "watch"]);
+});
+
+test("a first hello that is refused is the end, unless the broker is leaving; later ones are tried again", async (t) => {
+	const refused = (kind: string) => ({ id: 0, error: { code: -32000, message: `no: ${kind}`, data: { kind } } });
+	const { path } = await daemon(t, (_call, _socket, say) => say(refused("limit")));
+	await assert.rejects(connect(t, path).call("cap", {}), /no: limit/);
+	const leaving = await daemon(t, (call, socket, say, connections) => {
+		if (call.id === 0) return say(connections === 1 ? refused("draining") : connections === 3 ? refused("limit") : WELCOME);
+		if (connections === 2) socket.destroy();
+		else say({ id: call.id, result: {} });
+	});
+	await connect(t, leaving.path).call("cap", {});
+	assert.equal(leaving.calls.filter((call) => call.method === "hello").length, 4);
+});

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { asyncJobId, compactDetails, detailsOf, getNestedSubagentResults, isSubagentDetails, launchedDetails, spent, subagentExecutionId, usageTree } from "../../../client/pi/details.ts";
 import type { SubagentDetails } from "../../../client/pi/contracts.ts";
+import { Records } from "../../../client/pi/records.ts";
+import { FakePi } from "./fake.ts";
 import type { Item, Usage, WorkerUsage } from "../../../client/pi/protocol.ts";
 
 const NONE: Usage = { input: 0, output: 0, cache_read: 0, cache_write: 0, cost: 0, turns: 0, tool_calls: 0 };
@@ -73,4 +75,18 @@ test("the usage tree nests, and its depth is bounded", () => {
 	}
 	assert.equal(depth, 40);
 	assert.equal(usageTree(chain.slice(10, 12))[0]?.children?.length, 1);
+});
+
+test("a record of another tree, or of none, is no record of this one's execution", () => {
+	const pi = new FakePi();
+	const records = (tree: string) => {
+		const made = new Records(pi.api);
+		made.begin(pi.ctx);
+		made.setTree(tree);
+		made.add(one);
+	};
+	const one = completion(1, 1, 1, 0, {}, {}, 1);
+	pi.entries.push({ type: "custom", customType: "subagents:record", data: { results: [{ execution: "x1" }] } });
+	for (const tree of ["t1", "t1", "t2"]) records(tree);
+	assert.deepEqual(pi.entries.slice(1).map((entry) => (entry.data as { roost: { keys: string[] } }).roost.keys), [["t1/x1"], ["t2/x1"]]);
 });

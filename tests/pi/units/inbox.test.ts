@@ -2,17 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Inbox } from "../../../client/pi/inbox.ts";
-import type { Item } from "../../../client/pi/protocol.ts";
+import { completion, delivery, message } from "./fake.ts";
 
-const completion = (seq: number, execution: string): Item =>
-	({ seq, type: "completion", name: "a", worker: "w1", execution, job: "j1", task_index: 0, outcome: { status: "completed" }, answer: "R", answer_bytes: 1, answer_truncated: false, partial: false });
-const message = (seq: number, id: string): Item => ({ seq, type: "lead_message", message: id, text: "m" });
-const delivery = (...items: Item[]) => ({ wake: true, active_children: 1, items });
 const numbers = (inbox: Inbox, now: number) => inbox.take(now)?.items.map((item) => item.seq) ?? [];
 
-function inbox(): Inbox {
+function inbox(tree = "t1"): Inbox {
 	const made = new Inbox();
 	made.setHold(200);
+	made.setTree(tree);
 	return made;
 }
 
@@ -48,9 +45,16 @@ test("nothing comes twice by number, execution or message, also in another proce
 	assert.deepEqual(box.deliver(delivery(completion(1, "x7"), completion(6, "x7"), message(8, "m9")), 0), [6, 8]);
 	assert.deepEqual(numbers(box, 400), []);
 	const next = inbox();
-	next.remember(["x7", "m9"]);
+	next.remember(["t1/x7", "t1/m9"]);
 	assert.deepEqual(next.deliver(delivery(completion(1, "x7"), message(2, "m9"), message(3, "m10")), 0), [1, 2]);
 	assert.deepEqual(numbers(next, 200), [3]);
+});
+
+test("another tree counts its executions and messages anew, and so does what kept no tree", () => {
+	const box = inbox("t2");
+	box.remember(["t1/x1", "t1/m1", "x1", "m1"]);
+	assert.deepEqual(box.deliver(delivery(completion(1, "x1"), message(2, "m1")), 0), []);
+	assert.deepEqual(numbers(box, 200), [1, 2]);
 });
 
 test("what was handed out and not accepted comes again", () => {

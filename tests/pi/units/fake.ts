@@ -1,0 +1,26 @@
+/** As much of Pi as deliveries see: what it was handed, and a session with entries. */
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { Item } from "../../../client/pi/protocol.ts";
+
+export interface Handed {
+	customType: string;
+	content: string;
+	details: { roost: { id: string; keys: string[] } };
+}
+
+export class FakePi {
+	readonly handed: Handed[] = [];
+	readonly entries: { type: string; customType?: string; details?: unknown; data?: unknown }[] = [];
+	readonly api = {
+		sendMessage: (message: Handed) => void this.handed.push(message),
+		appendEntry: (customType: string, data: unknown) => void this.entries.push({ type: "custom", customType, data }),
+	} as unknown as ExtensionAPI;
+	readonly ctx = { isIdle: () => true, sessionManager: { getEntries: () => this.entries } } as unknown as ExtensionContext;
+}
+
+export const completion = (seq: number, execution: string): Item & { type: "completion" } =>
+	({ seq, type: "completion", name: "a", worker: "w1", execution, job: "j1", task_index: 0, outcome: { status: "completed" }, answer: "R", answer_bytes: 1, answer_truncated: false, partial: false });
+export const message = (seq: number, id: string): Item => ({ seq, type: "lead_message", message: id, text: "m" });
+export const delivery = (...items: Item[]) => ({ wake: true, active_children: 1, items });
+/** After what was put off with `setImmediate`. */
+export const later = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
