@@ -109,7 +109,7 @@ impl History {
                 Launch { request_id, digest: Digest(0), tasks, foreground: false, attended: false, generation: None, unusable: None };
             self.ask(|call| Command::Launch { call, caller: Caller::Root(tree), launch: Box::new(launch) });
             while let Some(incarnation) = self.running.pop_front() {
-                self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: false });
+                self.step(Command::Exited { incarnation, status: ExitStatus::Code(0), leftovers: Vec::new() });
             }
         }
     }
