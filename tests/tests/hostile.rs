@@ -4,6 +4,8 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+#[path = "hostile/bounds.rs"]
+mod bounds;
 #[path = "hostile/crowds.rs"]
 mod crowds;
 #[path = "hostile/identity.rs"]

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::time::Instant;
 
-use roost_tests::real::{Fifo, Home, Tree};
+use roost_tests::real::{Fifo, Home, Tree, kind_of};
+use serde_json::json;
 
 /// Does what is written to its pipe, one command per line.
 const OBEYS: &str = r#"echo up >"$F/ups"
@@ -98,4 +100,29 @@ fn foreign_control_matrix() {
     let root = &actors.trees["root"].id;
     assert_eq!(having(&[&format!("tree={root} "), "caller=root ", "verb=\"stop\"", "name=aaa ", "exists=w", ", of w"]), 1);
     assert_eq!(having(&["verb=\"wait\"", "name=b ", ", of the root"]), 5);
+}
+
+// An answer that took longer would say what its words do not. A ratio within one run: how busy the machine is does not matter to it.
+#[test]
+fn a_foreign_worker_is_no_slower_to_refuse_than_a_name_that_never_was() {
+    let home = Home::new();
+    let actors = Actors::new(&home);
+    let mut wire = actors.trees["root"].wire();
+    for method in ["stop", "result"] {
+        let params = |name: &str| if method == "stop" { json!({"names": [name]}) } else { json!({"name": name, "wait": true}) };
+        let mut took = [Vec::new(), Vec::new()];
+        for _ in 0..200 {
+            for (took, name) in took.iter_mut().zip([NEVER, "aaa"]) {
+                let since = Instant::now();
+                let error = wire.call(method, &params(name)).unwrap_err();
+                took.push(since.elapsed());
+                assert_eq!(kind_of(&error), "unknown_worker", "{error}");
+            }
+        }
+        let [never, foreign] = took.map(|mut took| {
+            took.sort();
+            took[took.len() / 2]
+        });
+        assert!(never < foreign * 3 && foreign < never * 3, "{method}: {never:?} for what never was, {foreign:?} for a foreign one");
+    }
 }
