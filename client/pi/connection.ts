@@ -204,8 +204,7 @@ export class Connection {
 
 	private welcomed(welcome: Welcome, error: Refused | undefined): void {
 		if (error && FINAL.includes(error.kind)) return this.fail(error);
-		// A broker that is just leaving is followed by the next one; of another refusal whoever is new here must be told.
-		if (error && !this.everGreeted && error.kind !== "draining") return this.fail(error);
+		if (error && !this.everGreeted && !this.mayPass(error)) return this.fail(error);
 		if (error) return this.socket?.destroy() as undefined;
 		this.everGreeted = true;
 		this.pauseMs = PAUSE_MS_MIN;
@@ -216,6 +215,11 @@ export class Connection {
 			this.bound(id);
 			this.socket?.write(line);
 		}
+	}
+
+	/** A broker that is just leaving is followed by the next one, and who waits anyway waits for a place. */
+	private mayPass({ kind }: Refused): boolean {
+		return kind === "draining" || (kind === "limit" && !this.options.patience);
 	}
 
 	private fail(error: Error): void {

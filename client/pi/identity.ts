@@ -5,8 +5,8 @@ import type { Identity } from "./protocol.ts";
 export interface WorkerStart {
 	/** The file of the conversation. */
 	session: string;
-	/** Makes Pi end in an orderly way, as the end of its standard input does. */
-	leave(): void;
+	/** Makes Pi end in an orderly way, as the end of its standard input does; as a failure, with exit code 1. */
+	leave(isFailure?: boolean): void;
 }
 
 export function workerStart(): WorkerStart | undefined {

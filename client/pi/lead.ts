@@ -36,10 +36,13 @@ export function runRoot(pi: ExtensionAPI): void {
 	pi.on("session_start", async (_event, ctx) => {
 		// Pi may say twice that a session has started.
 		if (root) return;
-		root = new Root(pi, options);
-		surfaces = new Surfaces(root, ctx);
-		await root.begin(ctx);
-		endBus = serveBus(pi, root, ctx);
+		const begun = new Root(pi, options);
+		root = begun;
+		surfaces = new Surfaces(begun, ctx);
+		await begun.begin(ctx);
+		// The session may have ended meanwhile.
+		if (root !== begun) return;
+		endBus = serveBus(pi, begun, ctx);
 		surfaces.update();
 	});
 	pi.on("session_shutdown", async (event) => {
@@ -48,7 +51,8 @@ export function runRoot(pi: ExtensionAPI): void {
 		endBus?.();
 		surfaces?.end();
 		surfaces = undefined;
-		await ending?.end(event.reason === "quit");
+		// Only a reload goes on with the same session.
+		await ending?.end(event.reason !== "reload");
 	});
 	listen(pi, () => root);
 	for (const event of ["agent_start", "agent_settled"] as const) pi.on(event as "agent_start", () => surfaces?.update());

@@ -25,7 +25,11 @@ function prepare() {
 	const input = new PassThrough();
 	Object.defineProperty(process, "stdin", { value: input, configurable: true, enumerable: true });
 	syncBuiltinESMExports();
-	const leave = () => void input.end();
+	const leave = (isFailure = false) => {
+		// Pi sets its own when it leaves.
+		if (isFailure) process.once("exit", () => (process.exitCode = 1));
+		input.end();
+	};
 	// Only this process is the worker: the environment that says so is seen by all that it starts.
 	globalThis[Symbol.for("roost-pi.worker")] = { session, leave };
 	awaitOrder(leave);

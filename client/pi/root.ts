@@ -14,7 +14,7 @@ import type { ExecutionId, Identity, Item, Methods, NumberedEvent, Opened, Setti
 import { Records } from "./records.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
 import { sweepConversations } from "./sweep.ts";
-import { Toolset } from "./toolset.ts";
+import { NO_POWERS, Toolset } from "./toolset.ts";
 import { TreeView } from "./tree.ts";
 import { Waits } from "./waits.ts";
 
@@ -43,6 +43,9 @@ export class Root implements Role {
 	private nextEvent: number | undefined;
 	private leaseLost = false;
 	private dialogs = 0;
+	private operator: Connection | undefined;
+	private opening = Promise.resolve();
+	private over = false;
 	private places: Places | undefined;
 	private readonly reach = async (): Promise<string> => {
 		this.places = await startDaemon();
@@ -133,16 +136,19 @@ export class Root implements Role {
 		this.ctx = ctx;
 		this.records.begin(ctx);
 		this.deliveries.begin(ctx);
-		try {
-			await this.open(ctx);
-		} catch (error) {
-			this.trouble((error as Error).message);
-		}
+		// Until there is a tree none of the tools can work.
+		this.toolset.show(NO_POWERS);
+		this.opening = this.open(ctx).catch((error: Error) => this.trouble(error.message));
+		await this.opening;
 	}
 
 	async end(isOver: boolean): Promise<void> {
 		this.deliveries.end();
 		this.waits.close();
+		// A tree that is just being opened is closed like any other.
+		await within(1_000, this.opening);
+		this.over = true;
+		this.operator?.close();
 		this.tree.end();
 		if (isOver && this.connection && this.mayClose()) {
 			await within(1_000, this.call("close", { now: !this.ctx?.sessionManager.getSessionFile() }).catch(() => undefined));
@@ -159,6 +165,7 @@ export class Root implements Role {
 
 	private async open(ctx: ExtensionContext): Promise<void> {
 		const operator = new Connection({ reach: this.reach, greeting: () => ({}), patience: BRIEF });
+		this.operator = operator;
 		let opened: Opened;
 		try {
 			// Only before it has a tree of its own does this connection see all of them.
@@ -169,6 +176,7 @@ export class Root implements Role {
 		} finally {
 			operator.close();
 		}
+		if (this.over) return;
 		this.identity = { tree: opened.tree, token: opened.token };
 		this.deliveries.inbox.setTree(opened.tree);
 		this.records.setTree(opened.tree);
@@ -183,6 +191,8 @@ export class Root implements Role {
 				},
 				onNotice: (notice) => this.noticed(notice),
 				onEnd: (error) => {
+					// Whoever waits for results must not do so for ever.
+					this.tree.clear();
 					this.trouble(`Subagents are off: ${error.message}`);
 					resolve();
 				},
@@ -224,8 +234,17 @@ export class Root implements Role {
 			if (event.number < (this.nextEvent ?? 0)) continue;
 			this.nextEvent = event.number + 1;
 			if (event.event === "interrupted") this.refreshGeneration();
+			if (event.event === "ended" && event.outcome.status === "stopped") this.recordStopped(event).catch(() => {});
 			this.options.onEvent(event);
 		}
+	}
+
+	/** What was stopped, by whomever, is announced by no message. What is below others is theirs. */
+	private async recordStopped({ name, worker, execution }: { name: string; worker: string; execution: string }): Promise<void> {
+		await this.tree.look();
+		if (!this.tree.workers.some((one) => one.worker === worker && !one.lead)) return;
+		const reply = await this.call("result", { name });
+		if ( "ended" in reply && reply.ended.execution === execution) this.records.add(reply.ended);
 	}
 
 	/** Somebody has interrupted the tree. What is launched after we know of it is none of what was meant. */
@@ -251,7 +270,7 @@ export class Root implements Role {
 	}
 
 	private trouble(line: string): void {
-		if (this.ctx) this.options.onTrouble(line, this.ctx);
+		if (this.ctx && !this.over) this.options.onTrouble(line, this.ctx);
 	}
 }
 

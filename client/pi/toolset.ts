@@ -10,6 +10,9 @@ export interface Powers {
 	hasLead: boolean;
 }
 
+/** Before it is known what there is. */
+export const NO_POWERS: Powers = { budget: 0, hasChildren: false, hasLead: false };
+
 export class Toolset {
 	private readonly pi: ExtensionAPI;
 	/** Ours that are allowed: `--tools` of the user may leave some out. */

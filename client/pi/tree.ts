@@ -50,6 +50,14 @@ export class TreeView {
 		void this.look().catch(() => {});
 	}
 
+	/** The tree is closed, or nobody may look at it any more: nothing is to come. */
+	clear(): void {
+		this.workers = [];
+		this.budget = 0;
+		this.progress = undefined;
+		this.options.onChange();
+	}
+
 	end(): void {
 		this.over = true;
 	}

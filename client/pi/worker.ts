@@ -12,7 +12,7 @@ import { workerIdentity } from "./identity.ts";
 import type { WorkerStart } from "./identity.ts";
 import type { Activity, ExecutionId, Item, Methods, Welcome, WorkerResult } from "./protocol.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
-import { Toolset } from "./toolset.ts";
+import { NO_POWERS, Toolset } from "./toolset.ts";
 import { endedBadly, textOf, turnEnd } from "./turn.ts";
 import type { AssistantSaid } from "./turn.ts";
 import { UsageMeter } from "./usage.ts";
@@ -43,6 +43,7 @@ export class Worker implements Role {
 	private aliveAt = 0;
 	/** It was asked to park and has not answered. */
 	private parkAsked = false;
+	private over = false;
 
 	constructor(pi: ExtensionAPI, start: WorkerStart) {
 		this.pi = pi;
@@ -91,17 +92,22 @@ export class Worker implements Role {
 		if (this.connection) return;
 		this.deliveries.begin(ctx);
 		this.deliveries.inbox.setTree(workerIdentity().tree);
+		this.toolset.show(NO_POWERS);
 		this.connection = new Connection({
 			reach: () => this.reach(),
 			greeting: () => ({ identity: workerIdentity(), role: "worker", capabilities: ["park", "steer"] }),
 			onWelcome: (welcome) => this.welcomed(welcome),
 			onNotice: (notice) => this.noticed(notice),
 			// Another process speaks for this worker, or nobody may any more.
-			onEnd: () => this.start.leave(),
+			onEnd: (error) => {
+				console.error(`roost-pi: this worker ends: ${error.message}`);
+				this.start.leave();
+			},
 		});
 	}
 
 	end(): void {
+		this.over = true;
 		this.deliveries.end();
 		this.waiting.close();
 		this.connection?.close();
@@ -200,17 +206,25 @@ export class Worker implements Role {
 		const { answer, ended } = turnEnd(this.last);
 		this.last = undefined;
 		this.meter.context(ctx.getContextUsage()?.tokens);
-		const context = saveContext(this.start.session, []);
 		try {
+			const context = saveContext(this.start.session, []);
 			const { next } = await this.call("settle", {
 				request_id: requestId(), ended, usage: this.meter.report(), ...(answer === undefined ? {} : { answer }), ...(context ? { context } : {}),
 			});
 			if (next === "exit") this.start.leave();
 			else if (next === "go_on") this.deliveries.giveBack();
 		} catch (error) {
-			// It was parked or ended meanwhile; who cannot be heard any more is ended by the daemon.
-			if (isRefusal(error, "parked", "stale_epoch")) this.start.leave();
+			this.failed("settle", error as Error);
 		}
+	}
+
+	/** Nobody would ever hear of an end that cannot be told: the process ends, and its standard error says why. */
+	private failed(what: string, error: Error): void {
+		if (this.over) return;
+		// It was parked or ended meanwhile.
+		if (isRefusal(error, "parked", "stale_epoch")) return this.start.leave();
+		console.error(`roost-pi: this worker cannot ${what}: ${error.message}`);
+		this.start.leave(true);
 	}
 
 	private askedToPark(): void {
@@ -226,13 +240,13 @@ export class Worker implements Role {
 
 	private async park(): Promise<void> {
 		this.parkAsked = false;
-		const context = saveContext(this.start.session, this.waiting.calls());
 		try {
+			const context = saveContext(this.start.session, this.waiting.calls());
 			const { parked } = await this.call("park_ready", { request_id: requestId(), ...(context ? { context } : {}) });
 			if (parked) this.start.leave();
 			else this.deliveries.giveBack();
 		} catch (error) {
-			if (isRefusal(error, "parked", "stale_epoch")) this.start.leave();
+			this.failed("park", error as Error);
 		}
 	}
 

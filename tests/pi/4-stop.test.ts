@@ -59,12 +59,26 @@ test("an interrupt ends everything that runs and is queued; nothing resumes by i
 	assert.deepEqual(pids.filter((pid) => !isGone(pid)), []);
 	assert.ok(bed.workers().every((worker) => worker.outcome.status === "stopped"));
 	assert.deepEqual(pi.arrived(), []);
+	await bed.until("their records", () => records(pi).length === 3);
+	assert.deepEqual(records(pi).map((record) => [record.name, record.outcome.status]).sort(), [["one", "stopped"], ["queued", "stopped"], ["two", "stopped"]]);
 	await pi.ask({ type: "prompt", message: "/subagents stop" });
 	await pi.event("that there is nothing", (event) => event.method === "notify" && event.message === "Stopped 0 subagents");
 	// It can be asked to launch again.
 	await pi.does(launch({ name: "again", task: script([{ say: "A" }]) }));
 	await pi.until("its answer", () => pi.arrived().length === 1);
 	assert.deepEqual(pi.arrived(), [["again", "A"]]);
+});
+
+test("what a person stops, here or elsewhere, has a record", async (t) => {
+	const bed = new Bed(t);
+	const pi = bed.pi();
+	const never = (name: string) => ({ name, task: script([{ until: bed.file("never"), say: "" }]) });
+	await pi.does(launch(never("a"), never("b")));
+	await pi.ask({ type: "prompt", message: "/subagents stop a" });
+	bed.roost("stop", "b", "--tree", bed.tree());
+	await bed.until("their records", () => records(pi).length === 2);
+	assert.deepEqual(records(pi).map((record) => [record.name, record.outcome.status]).sort(), [["a", "stopped"], ["b", "stopped"]]);
+	assert.deepEqual(pi.arrived(), []);
 });
 
 test("after somebody else's interrupt the root can launch again", async (t) => {

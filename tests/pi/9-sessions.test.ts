@@ -78,3 +78,20 @@ test("a session that is opened again after the state directory was removed gets 
 	const records = next.entries().filter((entry) => entry.customType === "subagents:record").flatMap((entry) => entry.data.results.map((one: { finalOutput: string }) => one.finalOutput));
 	assert.deepEqual(records, ["old", "new"]);
 });
+
+test("a session without subagents takes its tree with it, also when another one follows in the same Pi", async (t) => {
+	const bed = new Bed(t);
+	const pi = bed.pi();
+	await pi.does();
+	const tree = bed.tree();
+	assert.equal((await pi.ask({ type: "new_session" })).success, true);
+	await pi.does(launch({ name: "a", task: script([{ say: "A" }]) }));
+	await pi.until("its result", () => pi.arrived().length === 1);
+	const open = () => bed.roost("status").trees.filter((one: { closed_at_ms: number | null }) => !one.closed_at_ms).map((one: { tree: string }) => one.tree) as string[];
+	assert.equal(open().length, 1);
+	assert.notEqual(open()[0], tree);
+	const [kept] = open();
+	assert.equal((await pi.ask({ type: "new_session" })).success, true);
+	await pi.does();
+	assert.ok(open().includes(kept as string), "one with subagents waits for its session");
+});

@@ -1,55 +1,16 @@
 /** A connection outlives its socket: the same calls again, in order; refusals that end it; what comes in pieces. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import * as net from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
-import { Connection, Refused } from "../../../client/pi/connection.ts";
+import { BRIEF, Connection, Refused } from "../../../client/pi/connection.ts";
 import type { ConnectionOptions, Notice } from "../../../client/pi/connection.ts";
-
-type Call = { id: number; method: string; params: Record<string, unknown> };
-
-/** A daemon that answers as the test says. */
-async function daemon(t: TestContext, answer: (call: Call, socket: net.Socket, say: (message: unknown) => void, connections: number) => void) {
-	const dir = mkdtempSync(join(tmpdir(), "roost-pi-unit-"));
-	const path = join(dir, "s");
-	const calls: Call[] = [];
-	let connections = 0;
-	const sockets = new Set<net.Socket>();
-	const server = net.createServer((socket) => {
-		connections += 1;
-		sockets.add(socket);
-		let rest = "";
-		const say = (message: unknown) => socket.write(`${JSON.stringify({ jsonrpc: "2.0", ...(message as object) })}\n`);
-		socket.on("error", () => {});
-		socket.setEncoding("utf8").on("data", (text: string) => {
-			rest += text;
-			for (let at = rest.indexOf("\n"); at >= 0; at = rest.indexOf("\n")) {
-				const call = JSON.parse(rest.slice(0, at)) as Call;
-				rest = rest.slice(at + 1);
-				calls.push(call);
-				answer(call, socket, say, connections);
-			}
-		});
-	});
-	await new Promise<void>((resolve) => server.listen(path, resolve));
-	t.after(() => {
-		for (const socket of sockets) socket.destroy();
-		server.close();
-		rmSync(dir, { recursive: true });
-	});
-	return { path, calls };
-}
+import { WELCOME, daemon } from "./daemon.ts";
 
 function connect(t: TestContext, path: string, more: Partial<ConnectionOptions> = {}): Connection {
 	const connection = new Connection({ reach: async () => path, greeting: () => ({}), ...more });
 	t.after(() => connection.close());
 	return connection;
 }
-
-const WELCOME = { id: 0, result: { protocol: 1, daemon: "x", role: "operator" } };
 
 test("what has no answer when the socket breaks is said again, in order, and answered once", async (t) => {
 	const { path, calls } = await daemon(t, (call, socket, say, connections) => {
@@ -135,12 +96,12 @@ test("what is called at a welcome is said once at each", async (t) => {
 test("a first hello that is refused is the end, unless the broker is leaving; later ones are tried again", async (t) => {
 	const refused = (kind: string) => ({ id: 0, error: { code: -32000, message: `no: ${kind}`, data: { kind } } });
 	const { path } = await daemon(t, (_call, _socket, say) => say(refused("limit")));
-	await assert.rejects(connect(t, path).call("cap", {}), /no: limit/);
+	await assert.rejects(connect(t, path, { patience: BRIEF }).call("cap", {}), /no: limit/);
 	const leaving = await daemon(t, (call, socket, say, connections) => {
 		if (call.id === 0) return say(connections === 1 ? refused("draining") : connections === 3 ? refused("limit") : WELCOME);
 		if (connections === 2) socket.destroy();
 		else say({ id: call.id, result: {} });
 	});
-	await connect(t, leaving.path).call("cap", {});
+	await connect(t, leaving.path, { patience: BRIEF }).call("cap", {});
 	assert.equal(leaving.calls.filter((call) => call.method === "hello").length, 4);
 });

@@ -1,5 +1,6 @@
 /** As much of Pi as deliveries see: what it was handed, and a session with entries. */
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { TOOL_NAMES } from "../../../client/pi/launch.ts";
 import type { Item } from "../../../client/pi/protocol.ts";
 
 export interface Handed {
@@ -11,11 +12,17 @@ export interface Handed {
 export class FakePi {
 	readonly handed: Handed[] = [];
 	readonly entries: { type: string; customType?: string; details?: unknown; data?: unknown }[] = [];
+	readonly handlers: Record<string, (event: unknown, ctx: unknown) => void> = {};
+	tools = ["read", ...TOOL_NAMES];
 	readonly api = {
 		sendMessage: (message: Handed) => void this.handed.push(message),
+		on: (event: string, handler: (event: unknown, ctx: unknown) => void) => void (this.handlers[event] = handler),
+		getActiveTools: () => this.tools,
+		setActiveTools: (tools: string[]) => void (this.tools = tools),
+		getSessionName: () => "s",
 		appendEntry: (customType: string, data: unknown) => void this.entries.push({ type: "custom", customType, data }),
 	} as unknown as ExtensionAPI;
-	readonly ctx = { isIdle: () => true, sessionManager: { getEntries: () => this.entries } } as unknown as ExtensionContext;
+	readonly ctx = { isIdle: () => true, getContextUsage: () => undefined, sessionManager: { getEntries: () => this.entries, getSessionId: () => "s", getSessionFile: () => undefined } } as unknown as ExtensionContext;
 }
 
 export const completion = (seq: number, execution: string): Item & { type: "completion" } =>

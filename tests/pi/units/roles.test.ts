@@ -1,0 +1,97 @@
+/** A root and a worker at their edges: a start that is given up, an end that cannot be told. */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { Root } from "../../../client/pi/root.ts";
+import { Worker } from "../../../client/pi/worker.ts";
+import { WELCOME, daemon } from "./daemon.ts";
+import { FakePi } from "./fake.ts";
+
+function setEnv(t: TestContext, env: Record<string, string>): void {
+	for (const [name, value] of Object.entries(env)) {
+		const before = process.env[name];
+		process.env[name] = value;
+		t.after(() => (before === undefined ? delete process.env[name] : (process.env[name] = before)));
+	}
+}
+
+/** What a worker says on its standard error when its run has ended, and how it leaves. */
+async function settled(t: TestContext, session: string, answer: (params: Record<string, unknown>) => object): Promise<{ said: string; failed: boolean }> {
+	const { path } = await daemon(t, (call, _socket, say) => {
+		if (call.id === 0) return say({ id: 0, result: { protocol: 1, daemon: "x", role: "worker" } });
+		say({ id: call.id, ...(call.method === "settle" ? answer(call.params) : { result: {} }) });
+	});
+	setEnv(t, { ROOST_SOCKET: path, ROOST_TREE: "t1", ROOST_WORKER: "w1", ROOST_TOKEN: "k", ROOST_EPOCH: "1" });
+	const said = t.mock.method(console, "error", () => {});
+	const pi = new FakePi();
+	const left = new Promise<boolean>((resolve) => {
+		const worker = new Worker(pi.api, { session, leave: (isFailure = false) => resolve(isFailure) });
+		t.after(() => worker.end());
+		worker.listen();
+		worker.begin(pi.ctx);
+	});
+	pi.handlers.agent_settled?.({}, pi.ctx);
+	const failed = await left;
+	return { said: said.mock.calls.map((call) => call.arguments.join(" ")).join("\n"), failed };
+}
+
+const refused = (kind: string) => () => ({ error: { code: -32000, message: "no", data: { kind } } });
+
+test("a worker whose end is refused, or cannot be saved, says so and leaves as a failure", async (t) => {
+	assert.deepEqual(await settled(t, "/no/such", refused("no_space")), { said: "roost-pi: this worker cannot settle: no", failed: true });
+	const unsaved = await settled(t, "/", () => ({ result: { next: "exit" } }));
+	assert.match(unsaved.said, /^roost-pi: this worker cannot settle: EISDIR/);
+	assert.equal(unsaved.failed, true);
+});
+
+test("a worker that was parked or ended meanwhile just leaves", async (t) => {
+	for (const kind of ["parked", "stale_epoch"]) assert.deepEqual(await settled(t, "/no/such", refused(kind)), { said: "", failed: false });
+});
+
+function rootOf(t: TestContext, pi: FakePi, path: string) {
+	const program = join(dirname(path), "roost");
+	writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify({ socket: path, state_dir: dirname(path) })}'\n`, { mode: 0o755 });
+	setEnv(t, { ROOST_BIN: program });
+	const troubles: string[] = [];
+	const root = new Root(pi.api, { settings: () => ({}), onChange: () => {}, onEvent: () => {}, onTrouble: (line) => void troubles.push(line) });
+	return { root, troubles };
+}
+
+test("a session that ends while its tree is being opened is over; until then it shows no tools", { timeout: 60_000 }, async (t) => {
+	const { path } = await daemon(t, (call, _socket, say) => void (call.id === 0 && say(WELCOME)));
+	const pi = new FakePi();
+	const { root, troubles } = rootOf(t, pi, path);
+	const begun = root.begin(pi.ctx);
+	assert.deepEqual(pi.tools, ["read"]);
+	await root.end(true);
+	await begun;
+	assert.deepEqual(troubles, []);
+	await assert.rejects(root.call("cap", {}), /there is no connection/);
+});
+
+test("of a tree that was closed elsewhere nothing is waited for, and no tool is shown", { timeout: 60_000 }, async (t) => {
+	const answers: Record<string, unknown> = {
+		open: { tree: "t1", token: "k" }, watch: {}, events: { tree: "t1", events: [], next: 1, end: 1 }, usage: { workers: [], totals: {} },
+		status: { trees: [{ tree: "t1", budget_remaining: 5, cap: 2 }], workers: [{ name: "a", worker: "w1", execution: "x1", state: "running" }] },
+	};
+	let isClosed = false;
+	const { path } = await daemon(t, (call, socket, say) => {
+		if (call.id === 0) return say(isClosed ? { id: 0, error: { code: -32000, message: "it is closed", data: { kind: "tree_closed" } } } : WELCOME);
+		if (call.method !== "pause") return say({ id: call.id, result: answers[call.method] });
+		isClosed = true;
+		socket.destroy();
+	});
+	const pi = new FakePi();
+	const { root, troubles } = rootOf(t, pi, path);
+	await root.begin(pi.ctx);
+	assert.equal(root.isExpecting(), true);
+	assert.ok(pi.tools.includes("subagents"));
+	const arrival = root.deliveries.arrives(() => root.isExpecting());
+	await assert.rejects(root.call("pause", { paused: true }), /it is closed/);
+	await arrival;
+	assert.deepEqual(pi.tools, ["read"]);
+	assert.deepEqual(troubles, ["Subagents are off: it is closed"]);
+	await root.end(true);
+});
