@@ -52,7 +52,8 @@ fn twenty_clients_start_one_daemon() {
         up.read_exact(&mut [0]).unwrap();
         let fake = Fake::start(&socket, |_, _| None);
         listens.write_all(b"\n").unwrap();
-        fake
+        // Open until the end: what is written to a pipe is lost if nobody has it open, and the script may not have yet.
+        (fake, listens)
     });
     let clients: Vec<_> =
         (0..20).map(|_| config.clone()).map(|config| std::thread::spawn(move || Connection::dial(config).map(drop))).collect();
