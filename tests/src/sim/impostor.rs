@@ -1,7 +1,7 @@
 //! Processes that claim to be somebody else, or that are no more: old epochs, wrong tokens, strangers. Nothing comes of them.
 
 use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Settle, Speak, Task};
-use roost_core::effect::Effect;
+use roost_core::effect::{Effect, Reply};
 use roost_core::event::{Context, Digest, Place, Runner};
 use roost_core::state::worker::Phase;
 use roost_proto::id::{Epoch, Incarnation};
@@ -15,7 +15,7 @@ use super::world::World;
 const NOBODY: u32 = u32::MAX;
 
 /// How many kinds of them there are.
-pub(crate) const KINDS: u8 = 20;
+pub(crate) const KINDS: u8 = 23;
 
 impl World {
     /// One of them speaks about this living process.
@@ -100,6 +100,10 @@ impl World {
             // Its hello has not come in time.
             18 if late => hello(claim),
             19 if late => hello(Claim { role: None, ..claim }),
+            20 if late => Command::Park { call, caller: current, context },
+            21 if late => speak(current, lease, Speak::Settle { settle }),
+            // Nothing that it says follows on its last word.
+            22 if answered => speak(current, lease, Speak::Report { activity: None, usage: None, says: true }),
             17 if answered => Command::Park { call, caller: current, context },
             _ => Command::Wait {
                 call,
@@ -115,9 +119,11 @@ impl World {
         if !outcome.records.is_empty() {
             return Err(format!("an impostor changes something (I5, I12): {command:?}: {:?}", outcome.records));
         }
+        let says_more = kind == 22 && answered;
         // What goes to a gone process at most is the word to forget it.
         let harmless = |effect: &&Effect| match effect {
             Effect::Refuse { .. } => true,
+            Effect::Reply { reply: Reply::Done, .. } => says_more,
             Effect::Forget { incarnation } => *incarnation == gone,
             Effect::Reply { .. }
             | Effect::Spawn(_)
@@ -131,7 +137,9 @@ impl World {
             | Effect::RemoveFiles { .. }
             | Effect::Leave => false,
         };
-        let heard = kind == 10 || outcome.effects.iter().any(|effect| matches!(effect, Effect::Refuse { call: of, .. } if *of == call));
+        let heard = kind == 10
+            || says_more
+            || outcome.effects.iter().any(|effect| matches!(effect, Effect::Refuse { call: of, .. } if *of == call));
         match outcome.effects.iter().find(|effect| !harmless(effect)) {
             Some(effect) => Err(format!("an impostor is answered (I5, I12): {command:?}: {effect:?}")),
             None if heard => Ok(()),
