@@ -133,7 +133,7 @@ fn tally(cap: u32, plant: impl FnOnce(PathBuf) -> Forest) {
     assert_eq!(String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&expected));
     // B19, the kernel's view: never more than the cap. And with room and work for more than one, more than one lived at a time.
     assert!(samples.most <= cap as usize, "{} live at cap {cap}", samples.most);
-    // On a busy machine workers may be shorter than a look; that looks see what stands still is shown in `many`.
+    // On a busy machine workers may be shorter than a look; that looks see what stands still is shown in `caps`.
     assert!(samples.count > 20, "{} looks", samples.count);
     assert!(most_live <= u64::from(cap) && (cap == 1 || most_live > 1), "at cap {cap} at most {most_live} lived");
     let peak = home.peak_kib();
