@@ -14,6 +14,7 @@
 //!   model.rs     a second, independent book-keeping from the committed events
 //!   check.rs     what must hold after every step
 //!   run.rs       one random run of a seed        explore.rs  all runs of a small case
+//!   ownership.rs who may control whom: all pairs of a run
 //!   recovery.rs  one run cut at every commit     table.rs    scenarios written as text
 //! ```
 //! It has no clock, no hash order and no randomness but its own generator: the same seed is the same run.
@@ -26,6 +27,7 @@ mod journal;
 mod kernel;
 mod mail;
 mod model;
+pub mod ownership;
 mod plan;
 mod presence;
 pub mod recovery;

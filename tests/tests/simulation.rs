@@ -6,6 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use roost_tests::sim::ownership::{Pairs, foreign_control};
 use roost_tests::sim::run::{Report, run};
 
 const SEEDS: u64 = 3_000;
@@ -81,4 +82,27 @@ fn every_seed_holds() {
         );
     }
     assert!(failed.is_empty(), "{} seeds failed", failed.len());
+}
+
+/// For every caller and every worker of random trees, while they run and at their end: whoever does not own a worker can neither stop,
+/// tell, wait for nor read it, and is told no more of it than of a name that never was.
+#[test]
+fn nobody_controls_whom_it_does_not_own() {
+    const TRIED: u64 = 300;
+    let begun = std::time::Instant::now();
+    let mut total = Pairs::default();
+    let mut failed = Vec::new();
+    for seed in 1..=TRIED {
+        match foreign_control(seed) {
+            Ok(pairs) => {
+                total.all += pairs.all;
+                total.living += pairs.living;
+                total.below += pairs.below;
+            }
+            Err(why) => failed.push(format!("seed {seed}: {why}")),
+        }
+    }
+    println!("{TRIED} seeds, {total:?} in {:?}", begun.elapsed());
+    assert!(failed.is_empty(), "{} seeds failed: {}", failed.len(), failed.join("\n"));
+    assert!(total.all > 20_000 && total.living > 4_000 && total.below > 4_000, "only {total:?} were tried");
 }

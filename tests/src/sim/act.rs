@@ -315,8 +315,9 @@ impl World {
                 script.in_tool = false;
                 Some(Ask::Report { tool: false, sequence: script.used.0, used: script.used.1 })
             }
-            Op::Report { tool, used, .. } => {
-                script.used = (script.used.0 + 1, script.used.1 + used);
+            Op::Report { tool, used, again } => {
+                // Whether this process has reported before is a matter of timing: a repeat of nothing adds nothing.
+                script.used = (script.used.0 + 1, script.used.1 + if again { 0 } else { used });
                 script.in_tool &= tool;
                 Some(Ask::Report { tool, sequence: script.used.0, used: script.used.1 })
             }

@@ -100,10 +100,11 @@ impl Model {
         current.chain(past).filter(|(_, outcome)| !outcome.is_some_and(Self::is_silent)).collect()
     }
 
-    /// Whose execution it is.
-    pub(crate) fn name_of(&self, execution: ExecutionId) -> Option<String> {
-        let has = |known: &&Known| known.execution == execution || known.past.iter().any(|(past, _)| *past == execution);
-        self.workers.values().find(has).map(|known| known.name.clone())
+    /// The executions of a worker, oldest first.
+    pub(crate) fn executions(&self, worker: WorkerId) -> Vec<ExecutionId> {
+        let known = self.workers.get(&worker);
+        let past = known.into_iter().flat_map(|known| known.past.iter().map(|(execution, _)| *execution));
+        past.chain(known.map(|known| known.execution)).collect()
     }
 
     fn worker(&mut self, worker: WorkerId) -> Checked<&mut Known> {

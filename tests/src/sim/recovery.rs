@@ -4,11 +4,16 @@
 //! A commit is one transaction, so that the journal has all of it or nothing; between two steps it could have ended, had the inbox
 //! been empty for a moment. Between two records of one step it never ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
+use roost_core::event::Owner;
+use roost_proto::id::{ExecutionId, TreeId};
 use roost_proto::outcome::Outcome;
+use roost_proto::usage::Usage;
 
 use super::Checked;
+use super::model::Model;
 use super::rng::Rng;
 use super::run::{finish, world_of};
 use super::world::{Action, World};
@@ -21,8 +26,11 @@ const ACTIONS: u64 = 4_000;
 struct Result {
     /// How each worker ended, its budget, and what it reserved of it.
     workers: BTreeMap<String, (Outcome, u64, u64)>,
-    /// What each root was told of.
-    told: BTreeMap<String, Vec<String>>,
+    /// What each execution has used, and each root, as execution 0 of its own. How often a worker was resumed depends on the order of
+    /// things, and a resumed one uses nothing, so that those are left out.
+    used: BTreeMap<(String, usize), Usage>,
+    /// The children whose ends each lead was told: of every execution once, oldest first.
+    told: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// What a run came to, how many steps each of its commits had, and what happened how often.
@@ -94,30 +102,60 @@ fn play(seed: u64, steps_max: usize, cut: Option<(usize, usize)>) -> Checked<Pla
         commits.push(steps);
     }
     finish(&mut world, &mut rng)?;
-    Ok((result(&world), commits, world.seen))
+    Ok((result(&world)?, commits, world.seen))
 }
 
-fn result(world: &World) -> Result {
+fn result(world: &World) -> Checked<Result> {
     // From the model: the state may have forgotten closed trees by now.
-    let workers = world.model.workers.iter().filter_map(|(id, known)| {
-        let (limit, reserved) = world.model.ledger(*id);
-        Some((known.name.clone(), (known.outcome.clone()?, limit, reserved)))
-    });
-    let told = world.roots.iter().map(|root| {
-        let mut names: Vec<String> = root.at.known.iter().filter_map(|execution| world.model.name_of(*execution)).collect();
-        // How often a worker was resumed depends on the order of things.
-        names.sort();
-        names.dedup();
-        (root.name.clone(), names)
-    });
-    Result { workers: workers.collect(), told: told.collect() }
+    let model = &world.model;
+    let mut result = Result { workers: BTreeMap::new(), used: BTreeMap::new(), told: BTreeMap::new() };
+    for (id, known) in &model.workers {
+        let Some(outcome) = known.outcome.clone() else { continue };
+        let (limit, reserved) = model.ledger(*id);
+        result.workers.insert(known.name.clone(), (outcome, limit, reserved));
+        let used = model.executions(*id).into_iter().map(|execution| model.usage_of(execution)).enumerate();
+        result.used.extend(used.map(|(run, used)| ((known.name.clone(), run), used)));
+        let told = told(model, known.tree, Owner::Worker(*id)).map_err(|why| format!("{}: {why}", known.name))?;
+        result.told.insert(known.name.clone(), told);
+    }
+    for root in &world.roots {
+        let Some(tree) = root.tree else { continue };
+        result.used.insert((root.name.clone(), 0), model.usage_of_root(tree));
+        let told = told(model, tree, Owner::Root).map_err(|why| format!("{}: {why}", root.name))?;
+        result.told.insert(root.name.clone(), told);
+        let taken: BTreeSet<ExecutionId> = model.taken_by(tree, Owner::Root).into_iter().collect();
+        if taken != root.at.known {
+            return Err(format!("{} knows {:?}, and was told {taken:?}", root.name, root.at.known));
+        }
+    }
+    result.used.retain(|_, used| *used != Usage::default());
+    Ok(result)
+}
+
+/// The children of whose ends a lead was told: of each, those of all its executions, once and in their order. Between children the order
+/// is that of their ends, which is a matter of timing.
+fn told(model: &Model, tree: TreeId, owner: Owner) -> Checked<BTreeSet<String>> {
+    let taken = model.taken_by(tree, owner);
+    let mut names = BTreeSet::new();
+    for child in model.children_of(owner, Some(tree)) {
+        let runs = model.executions(child);
+        let told: Vec<ExecutionId> = taken.iter().copied().filter(|execution| runs.contains(execution)).collect();
+        let name = model.workers.get(&child).map(|known| known.name.clone()).unwrap_or_default();
+        if told != runs {
+            return Err(format!("{name} has had the executions {runs:?}, and the ends told of it are {told:?}"));
+        }
+        names.insert(name);
+    }
+    Ok(names)
 }
 
 fn difference(cut: &Result, uncut: &Result) -> String {
-    let names = cut.workers.keys().chain(uncut.workers.keys());
-    let differs = |name: &&String| cut.workers.get(*name) != uncut.workers.get(*name);
-    match names.into_iter().find(differs) {
-        Some(name) => format!("{name} came to {:?} and not to {:?}", cut.workers.get(name), uncut.workers.get(name)),
-        None => format!("the roots were told {:?} and not {:?}", cut.told, uncut.told),
+    fn of<K: Ord + Debug, V: PartialEq + Debug>(what: &str, cut: &BTreeMap<K, V>, uncut: &BTreeMap<K, V>) -> Option<String> {
+        let mut names = cut.keys().chain(uncut.keys());
+        let name = names.find(|name| cut.get(*name) != uncut.get(*name))?;
+        Some(format!("{name:?} {what} {:?} and not {:?}", cut.get(name), uncut.get(name)))
     }
+    let workers = of("came to", &cut.workers, &uncut.workers);
+    let used = || of("used", &cut.used, &uncut.used);
+    workers.or_else(used).or_else(|| of("was told of", &cut.told, &uncut.told)).unwrap_or_default()
 }

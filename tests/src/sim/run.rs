@@ -83,19 +83,26 @@ pub fn run(seed: u64, wide: bool, trace: bool) -> Checked<Report> {
     let mut world = world_of(seed, false, wide)?;
     world.trace = trace;
     let mut rng = Rng::of(seed, "order");
-    let eager = 300 + rng.below(650);
-    let faults = if rng.chance(700) { rng.below(40) } else { 0 };
-    for _ in 0..WILD {
-        if world.is_over() {
-            break;
-        }
-        let action = fault(&world, &mut rng, faults).or_else(|| choose(&world, &mut rng, eager));
-        let Some(action) = action else { break };
-        world.perform(action)?;
-    }
+    wild(&mut world, &mut rng, |_, _| Ok(()))?;
     finish(&mut world, &mut rng)?;
     let workers = world.state().workers.len() as u64;
     Ok(Report { steps: world.steps, workers, seen: world.seen })
+}
+
+/// The wild part of a run; after each action, which are counted, somebody may look.
+pub(crate) fn wild(world: &mut World, rng: &mut Rng, mut look: impl FnMut(&World, u64) -> Checked) -> Checked {
+    let eager = 300 + rng.below(650);
+    let faults = if rng.chance(700) { rng.below(40) } else { 0 };
+    for count in 0..WILD {
+        if world.is_over() {
+            break;
+        }
+        let action = fault(world, rng, faults).or_else(|| choose(world, rng, eager));
+        let Some(action) = action else { break };
+        world.perform(action)?;
+        look(world, count)?;
+    }
+    Ok(())
 }
 
 /// No faults any more: everything has to end (liveness).

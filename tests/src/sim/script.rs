@@ -270,7 +270,7 @@ pub(crate) struct Asking<'a> {
 
 /// All counters of a report follow from one number.
 pub(crate) fn usage(sequence: u64, used: u64) -> UsageReport {
-    let usage = Usage { input: used, output: 2 * used, cost: 3 * used, turns: used / 2, ..Usage::default() };
+    let usage = Usage { input: used, output: 2 * used, cost: 3 * used, turns: used, ..Usage::default() };
     UsageReport { sequence, usage, context_tokens: Some(used) }
 }
 

@@ -24,7 +24,7 @@ fn one(plan: &Plan, count: usize) -> f64 {
     let mut client = Client::new(&tree);
     client.storm(count, &task(&SLEEP));
     Client::new(&tree).until("live", count);
-    all_sleep(home.daemon().supervisor, count);
+    all_started(home.daemon().supervisor, count);
     let begun = now();
     let answer = client.wire.call("interrupt", &json!({})).expect("the root may");
     let took = seconds(begun, now());
@@ -33,13 +33,13 @@ fn one(plan: &Plan, count: usize) -> f64 {
 }
 
 fn raw(count: usize) -> f64 {
-    raw_stop_seconds(count, &SLEEP, |parent| all_sleep(parent, count))
+    raw_stop_seconds(count, &SLEEP, |parent| all_started(parent, count))
 }
 
 /// Waits until so many children of this process have become what they are to be: no descriptor tells of an exec.
-fn all_sleep(parent: u32, count: usize) {
+fn all_started(parent: u32, count: usize) {
     let is_sleep = |pid: &u32| find(*pid).is_some_and(|process| process.arguments().first().is_some_and(|name| name == b"/bin/sleep"));
-    roost_tests::real::until("all of them sleep", || {
+    roost_tests::real::until("all of them run", || {
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
         children.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(is_sleep).count() >= count
     });

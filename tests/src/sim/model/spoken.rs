@@ -49,8 +49,12 @@ pub(super) struct Spoken {
     speakers: BTreeMap<TreeId, Epoch>,
     /// The newest report of each process.
     used: BTreeMap<(TreeId, Owner, Epoch), UsageReport>,
+    /// What each execution has used in each of its processes.
+    spent: BTreeMap<(ExecutionId, Epoch), Usage>,
     /// Ends that were told.
     pub(super) told: BTreeSet<ExecutionId>,
+    /// The same in the order in which they were, with who was told.
+    taken: Vec<(TreeId, Owner, ExecutionId)>,
     /// Plain commands.
     pub(super) plain: BTreeSet<WorkerId>,
     pub(super) numbers: BTreeMap<TreeId, u64>,
@@ -89,7 +93,7 @@ impl Model {
             let of = self.spoken.boxes.entry((tree, owner)).or_default();
             match of.items.remove(seq) {
                 None => return Err(format!("{owner:?} takes in item {seq}, which it is not owed (I10)")),
-                Some(Item::End(execution)) => self.end_told(execution)?,
+                Some(Item::End(execution)) => self.end_told(tree, owner, execution)?,
                 Some(Item::Lead(message, _) | Item::Child(message, _)) => self.fate(message, Fate::Read)?,
                 Some(Item::Task | Item::Notice(_) | Item::Back(_)) => {}
             }
@@ -97,8 +101,12 @@ impl Model {
         Ok(())
     }
 
-    fn end_told(&mut self, execution: ExecutionId) -> Checked {
-        if self.spoken.told.insert(execution) { Ok(()) } else { Err(format!("the end of {execution} is told twice (I10)")) }
+    fn end_told(&mut self, tree: TreeId, owner: Owner, execution: ExecutionId) -> Checked {
+        if !self.spoken.told.insert(execution) {
+            return Err(format!("the end of {execution} is told twice (I10)"));
+        }
+        self.spoken.taken.push((tree, owner, execution));
+        Ok(())
     }
 
     fn fate(&mut self, message: MessageId, fate: Fate) -> Checked {
@@ -114,14 +122,18 @@ impl Model {
     /// Ends that a lead was told by the answer of a call.
     pub(super) fn consumed(&mut self, tree: TreeId, owner: Owner, workers: &[WorkerId], earlier: &[ExecutionId]) {
         let current = workers.iter().filter_map(|worker| Some(self.workers.get(worker)?.execution));
-        let executions: Vec<ExecutionId> = current.chain(earlier.iter().copied()).collect();
+        let executions: Vec<ExecutionId> = earlier.iter().copied().chain(current).collect();
         self.read(tree, owner, &executions);
     }
 
     fn read(&mut self, tree: TreeId, owner: Owner, executions: &[ExecutionId]) {
         let of = self.spoken.boxes.entry((tree, owner)).or_default();
         of.items.retain(|_, item| !matches!(item, Item::End(execution) if executions.contains(execution)));
-        self.spoken.told.extend(executions);
+        for execution in executions {
+            if self.spoken.told.insert(*execution) {
+                self.spoken.taken.push((tree, owner, *execution));
+            }
+        }
     }
 
     /// A worker has ended: what it has not read goes back to who has said it, or waits for its next execution.
@@ -194,7 +206,14 @@ impl Model {
             }
             Event::UsageReported { tree, owner, report } => {
                 let speaker = self.spoken.speakers.get(tree).copied().unwrap_or_default();
-                let epoch = if let Owner::Worker(worker) = owner { self.worker(*worker)?.epoch } else { speaker };
+                let epoch = if let Owner::Worker(worker) = owner {
+                    let known = self.worker(*worker)?;
+                    let (execution, epoch) = (known.execution, known.epoch);
+                    self.spoken.spent.insert((execution, epoch), report.usage);
+                    epoch
+                } else {
+                    speaker
+                };
                 let before = self.spoken.used.insert((*tree, *owner, epoch), *report);
                 if before.is_some_and(|before| before.sequence >= report.sequence) {
                     return Err(format!("{owner:?}: a report counts twice (I14)"));
@@ -280,6 +299,23 @@ impl Model {
             Some(known) if known.sequence >= report.sequence && known.usage.input >= report.usage.input => Ok(()),
             other => Err(format!("{owner:?}: {report:?} was answered and counts as {other:?} (I14)")),
         }
+    }
+
+    /// What an execution has used.
+    pub(crate) fn usage_of(&self, execution: ExecutionId) -> Usage {
+        let of = self.spoken.spent.range((execution, Epoch(0))..=(execution, Epoch(u32::MAX)));
+        of.fold(Usage::default(), |sum, (_, usage)| sum.with(*usage))
+    }
+
+    /// What the root of a tree has used itself.
+    pub(crate) fn usage_of_root(&self, tree: TreeId) -> Usage {
+        let of = self.spoken.used.range((tree, Owner::Root, Epoch(0))..=(tree, Owner::Root, Epoch(u32::MAX)));
+        of.fold(Usage::default(), |sum, (_, report)| sum.with(report.usage))
+    }
+
+    /// The executions whose end this lead was told, in the order in which it was.
+    pub(crate) fn taken_by(&self, tree: TreeId, owner: Owner) -> Vec<ExecutionId> {
+        self.spoken.taken.iter().filter(|(of, lead, _)| (*of, *lead) == (tree, owner)).map(|(.., execution)| *execution).collect()
     }
 
     pub(super) fn compare_spoken(&self, state: &State) -> Checked {
