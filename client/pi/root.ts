@@ -150,6 +150,7 @@ export class Root implements Role {
 		this.over = true;
 		this.operator?.close();
 		this.tree.end();
+		if (!isOver) this.toolset.showAll();
 		if (isOver && this.connection && this.mayClose()) {
 			await within(1_000, this.call("close", { now: !this.ctx?.sessionManager.getSessionFile() }).catch(() => undefined));
 		}
