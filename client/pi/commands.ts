@@ -6,6 +6,7 @@ import { conversationText } from "./conversation.ts";
 import { outcomeText } from "./outcome.ts";
 import type { WorkerStatus } from "./protocol.ts";
 import type { Root } from "./root.ts";
+import { visible, visibleLine } from "./visible.ts";
 
 const USAGE = "/subagents [view NAME | message NAME TEXT | stop [NAME...]]";
 
@@ -53,18 +54,18 @@ async function list(root: Root, ctx: ExtensionCommandContext): Promise<void> {
 	if (!found) return;
 	// Only its own children may the root talk to and stop; it may look at all.
 	const verbs = ["View its conversation", ...(found.lead ? [] : ["Message it", ...(found.state === "ended" ? [] : ["Stop it"])])];
-	const verb = await root.dialog(ctx.ui.select(found.name, verbs));
+	const verb = await root.dialog(ctx.ui.select(visibleLine(found.name), verbs));
 	if (verb === verbs[0]) return view(root, found, ctx);
 	if (verb === "Stop it") return stop(root, [found.name], ctx);
 	if (verb !== "Message it") return;
-	const text = await root.dialog(ctx.ui.input(`Message to ${found.name}`));
+	const text = await root.dialog(ctx.ui.input(`Message to ${visibleLine(found.name)}`));
 	if (text?.trim()) await message(root, found.name, text, ctx);
 }
 
 function row(worker: WorkerStatus): string {
 	const indent = "  ".repeat(Math.max(0, worker.depth - 1));
 	const state = worker.outcome ? outcomeText(worker.outcome) : worker.state;
-	return `${indent}${worker.name}  ${state}${worker.place ? ` (place ${worker.place})` : ""}`;
+	return `${indent}${visibleLine(worker.name)}  ${visibleLine(state)}${worker.place ? ` (place ${worker.place})` : ""}`;
 }
 
 function worker(root: Root, name: string): WorkerStatus {
@@ -76,7 +77,7 @@ function worker(root: Root, name: string): WorkerStatus {
 async function view(root: Root, found: WorkerStatus, ctx: ExtensionCommandContext): Promise<void> {
 	const text = conversationText(join(root.conversations(), `${found.worker}.jsonl`));
 	// What is typed there goes nowhere: the file has one writer.
-	if (ctx.mode === "tui") await root.dialog(ctx.ui.editor(`${found.name} (a copy: Escape closes it)`, text));
+	if (ctx.mode === "tui") await root.dialog(ctx.ui.editor(`${visibleLine(found.name)} (a copy: Escape closes it)`, text));
 	else say(ctx, text);
 }
 
@@ -92,6 +93,7 @@ async function stop(root: Root, names: string[], ctx: ExtensionCommandContext): 
 }
 
 function say(ctx: ExtensionCommandContext, text: string, type: "info" | "error" = "info"): void {
-	if (ctx.hasUI) ctx.ui.notify(text, type);
-	else console.error(text);
+	const shown = visible(text);
+	if (ctx.hasUI) ctx.ui.notify(shown, type);
+	else console.error(shown);
 }

@@ -1,5 +1,6 @@
 /** A worker's conversation for a person to read, from its file, when somebody asks for it. */
 import { readFileSync } from "node:fs";
+import { visible } from "./visible.ts";
 
 interface Entry {
 	type: string;
@@ -10,14 +11,14 @@ interface Entry {
 
 export function conversationText(path: string): string {
 	const lines = readFileSync(path, "utf8").split("\n").filter(Boolean);
-	return lines.flatMap((line) => {
+	return visible(lines.flatMap((line) => {
 		try {
 			return entryText(JSON.parse(line) as Entry);
 		} catch {
 			// The last line of a worker that is writing.
 			return [];
 		}
-	}).join("\n\n");
+	}).join("\n\n"));
 }
 
 function entryText(entry: Entry): string[] {

@@ -50,8 +50,17 @@ function workerArgv(asked: TaskAsked, pi: ExtensionAPI, ctx: ExtensionContext): 
 	const model = asked.model ? checkedModel(asked.model, ctx) : ctx.model && `${ctx.model.provider}/${ctx.model.id}`;
 	if (model) argv.push("--model", model);
 	argv.push("--thinking", asked.thinking ?? pi.getThinkingLevel());
-	if (asked.tools) argv.push("--tools", [...new Set([...asked.tools, ...TOOL_NAMES])].join(","));
+	argv.push("--tools", [...checkedTools(asked.tools, pi.getActiveTools()), ...TOOL_NAMES].join(","));
 	return argv;
+}
+
+/** Nobody gives what he does not have: a restriction holds for all below. Those for subagents follow from the budget. */
+function checkedTools(asked: string[] | undefined, active: string[]): string[] {
+	const own = active.filter((name) => !TOOL_NAMES.includes(name));
+	const wanted = [...new Set(asked ?? own)].filter((name) => !TOOL_NAMES.includes(name));
+	const missing = wanted.filter((name) => !own.includes(name));
+	if (missing.length > 0) throw new Error(`you do not have the tools ${missing.join(", ")} yourself; there are: ${own.join(", ")}`);
+	return wanted;
 }
 
 /** What workers load beside this extension: a provider of one's own, for instance. The variable is passed on to all of the tree. */

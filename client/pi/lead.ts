@@ -11,6 +11,7 @@ import type { DeliveryMode, Settings } from "./protocol.ts";
 import { Surfaces } from "./surfaces.ts";
 import { registerTools } from "./tools.ts";
 import { endedBadly } from "./turn.ts";
+import { visibleLine } from "./visible.ts";
 
 export function runRoot(pi: ExtensionAPI): void {
 	let root: Root | undefined;
@@ -101,6 +102,7 @@ function settings(pi: ExtensionAPI): Partial<Settings> {
 }
 
 function trouble(line: string, ctx: ExtensionContext): void {
-	if (ctx.hasUI) ctx.ui.notify(line, "error");
-	else console.error(line);
+	const shown = visibleLine(line);
+	if (ctx.hasUI) ctx.ui.notify(shown, "error");
+	else console.error(shown);
 }

@@ -44,6 +44,8 @@ export class Root implements Role {
 	private leaseLost = false;
 	private dialogs = 0;
 	private operator: Connection | undefined;
+	/** Asks for the generation. */
+	private asking: Connection | undefined;
 	private opening = Promise.resolve();
 	private over = false;
 	private places: Places | undefined;
@@ -149,7 +151,9 @@ export class Root implements Role {
 		await within(1_000, this.opening);
 		this.over = true;
 		this.operator?.close();
+		this.asking?.close();
 		this.tree.end();
+		if (!isOver) this.toolset.showAll();
 		if (isOver && this.connection && this.mayClose()) {
 			await within(1_000, this.call("close", { now: !this.ctx?.sessionManager.getSessionFile() }).catch(() => undefined));
 		}
@@ -249,7 +253,8 @@ export class Root implements Role {
 
 	/** Somebody has interrupted the tree. What is launched after we know of it is none of what was meant. */
 	private refreshGeneration(): void {
-		const caller = new Connection({
+		this.asking?.close();
+		const caller = this.asking = new Connection({
 			reach: this.reach,
 			greeting: () => ({ identity: this.identity ?? null }),
 			onWelcome: (welcome) => {

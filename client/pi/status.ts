@@ -1,5 +1,6 @@
 /** The lines that a person sees of a tree: who runs, that somebody waits, what it has cost. Pure: numbers and a clock come in. */
 import type { UsageRecord } from "./contracts.ts";
+import { visibleLine } from "./visible.ts";
 import type { WorkerState, WorkerStatus } from "./protocol.ts";
 
 /** Names on the line before it says how many more there are. */
@@ -51,5 +52,6 @@ function tokens(count: number): string {
 }
 
 function shortName(name: string): string {
-	return name.length > NAME_CHARS ? `${name.slice(0, NAME_CHARS - 1)}…` : name;
+	const line = visibleLine(name);
+	return line.length > NAME_CHARS ? `${line.slice(0, NAME_CHARS - 1)}…` : line;
 }

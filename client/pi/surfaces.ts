@@ -7,6 +7,7 @@ import { isKeyRelease, matchesKey, truncateToWidth } from "@earendil-works/pi-tu
 import { collectCombinedUsageStatusLine } from "./combined.ts";
 import type { Root } from "./root.ts";
 import { runningLine, waitingLine } from "./status.ts";
+import { visibleLine } from "./visible.ts";
 
 const TICK_MS = 250;
 const LIVE = "subagents-live";
@@ -95,7 +96,7 @@ export class Surfaces {
 		if (!matchesKey(data, "escape") || isKeyRelease(data) || this.root.hasDialog() || this.root.tree.active() === 0) return undefined;
 		void this.root.interrupt().then(
 			(stopped) => stopped > 0 && this.ctx.ui.notify(`Stopped ${stopped} subagent${stopped === 1 ? "" : "s"}`, "info"),
-			(error: Error) => this.ctx.ui.notify(error.message, "error"),
+			(error: Error) => this.ctx.ui.notify(visibleLine(error.message), "error"),
 		);
 		return this.ctx.isIdle() ? { consume: true } : undefined;
 	}

@@ -18,7 +18,7 @@ const TASK = Type.Object({
 	name: Type.Optional(Type.String({ description: "A name of its own, unique in this session, to message or stop it by." })),
 	model: Type.Optional(Type.String({ description: "provider/id of another model than yours." })),
 	thinking: Type.Optional(Type.String({ description: "Another thinking level than yours: off, minimal, low, medium, high, xhigh." })),
-	tools: Type.Optional(Type.Array(Type.String(), { description: "The only tools that it has, beside those for subagents." })),
+	tools: Type.Optional(Type.Array(Type.String(), { description: "The only tools that it has, beside those for subagents: some of yours. Default: all of yours." })),
 	cwd: Type.Optional(Type.String({ description: "Its working directory." })),
 	max_subagents_allowed: Type.Optional(Type.Integer({ minimum: 0, description: "How many subagents it may start, with all that those start. Default 0." })),
 	timeout_seconds: Type.Optional(Type.Number({ minimum: 1, description: "It is ended when it takes longer." })),

@@ -23,6 +23,12 @@ export class Toolset {
 		this.pi = pi;
 	}
 
+	/** A reload takes the tools that are active then for those that are allowed. */
+	showAll(): void {
+		const active = this.pi.getActiveTools();
+		this.pi.setActiveTools([...new Set([...active, ...(this.allowed ?? [])])]);
+	}
+
 	show(powers: Powers): void {
 		const active = this.pi.getActiveTools();
 		this.allowed ??= active.filter((name) => TOOL_NAMES.includes(name));

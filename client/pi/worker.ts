@@ -19,6 +19,7 @@ import { UsageMeter } from "./usage.ts";
 import type { PiUsage } from "./usage.ts";
 import { ParkableWaits } from "./parkable.ts";
 import { Waits } from "./waits.ts";
+import { visibleLine } from "./visible.ts";
 import type { WaitingCall } from "./waits.ts";
 
 const PARK_AGAIN_MS = 1_000;
@@ -100,7 +101,7 @@ export class Worker implements Role {
 			onNotice: (notice) => this.noticed(notice),
 			// Another process speaks for this worker, or nobody may any more.
 			onEnd: (error) => {
-				console.error(`roost-pi: this worker ends: ${error.message}`);
+				console.error(`roost-pi: this worker ends: ${visibleLine(error.message)}`);
 				this.start.leave();
 			},
 		});
@@ -223,7 +224,7 @@ export class Worker implements Role {
 		if (this.over) return;
 		// It was parked or ended meanwhile.
 		if (isRefusal(error, "parked", "stale_epoch")) return this.start.leave();
-		console.error(`roost-pi: this worker cannot ${what}: ${error.message}`);
+		console.error(`roost-pi: this worker cannot ${what}: ${visibleLine(error.message)}`);
 		this.start.leave(true);
 	}
 

@@ -207,6 +207,29 @@ test("without the command roost it says in one line what to do, and Pi works on"
 	assert.match(answerOf(pi.toolResults("subagents")[0]), /not found/, "there is no such tool");
 });
 
+test("what a Pi may not do its subagents and theirs may not do either", async (t) => {
+	const bed = new Bed(t);
+	const pi = bed.pi(["--tools", "read,subagents"]);
+	const bash = (file: string) => ({ call: [["bash", { command: `touch ${bed.file(file)}` }]] });
+	const inner = { name: "inner", task: script([bash("inner"), { say: "I" }]) };
+	await pi.does(launch({ name: "outer", max_subagents_allowed: 1, task: script([bash("outer"), launch(inner), { say: "O" }], [{ say: "$ANSWERS" }]) }));
+	await pi.until("its result", () => pi.arrived().length === 1);
+	assert.deepEqual(pi.arrived(), [["outer", "inner=I"]]);
+	for (const file of ["outer", "inner"]) assert.equal(existsSync(bed.file(file)), false);
+	await pi.does(launch({ tools: ["bash"], task: "x" }));
+	assert.match(answerOf(pi.toolResults("subagents").at(-1)), /you do not have the tools bash yourself/);
+});
+
+test("a session that was once opened without a daemon has its tools again when there is one", async (t) => {
+	const bed = new Bed(t);
+	const without = bed.pi([], { ROOST_BIN: "/bin/false" });
+	await without.does();
+	assert.equal(await without.quit(), 0);
+	const pi = bed.pi(["--session", without.session]);
+	await pi.does(launch({ name: "a", task: script([{ say: "A" }]) }));
+	await pi.until("the result", () => pi.arrived().length === 1);
+});
+
 test("a Pi that a worker's command starts is not that worker", async (t) => {
 	const bed = new Bed(t);
 	const pi = bed.pi();

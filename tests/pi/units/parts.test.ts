@@ -1,10 +1,19 @@
 /** Lines, usage, ends of turns, versions: the parts that know no Pi. */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { conversationText } from "../../../client/pi/conversation.ts";
+import { TOOL_NAMES, taskOf } from "../../../client/pi/launch.ts";
 import { LINE_BYTES_MAX, LineReader } from "../../../client/pi/lines.ts";
+import type { WorkerStatus } from "../../../client/pi/protocol.ts";
+import { runningLine } from "../../../client/pi/status.ts";
 import { turnEnd } from "../../../client/pi/turn.ts";
 import { UsageMeter, nanoDollars } from "../../../client/pi/usage.ts";
 import { tooOld } from "../../../client/pi/versions.ts";
+import { visible, visibleLine } from "../../../client/pi/visible.ts";
 
 test("a line ends at LF alone, wherever the pieces are cut", () => {
 	const text = '{"a":"x\u2028y\u0085z"}\n\n{"b":"é"}\n{"c"';
@@ -51,6 +60,31 @@ test("how a run ended: its last message says it, and nothing said before is its 
 	assert.deepEqual(said("error", "part", "This operation was aborted"), { answer: "part", ended: { aborted: true } });
 	assert.deepEqual(said("aborted", "part"), { answer: "part", ended: { aborted: true } });
 	assert.deepEqual(turnEnd(undefined), { ended: {} });
+});
+
+test("text of others moves no cursor: in receipts, completions, lines and views", () => {
+	const bad = "\u001b]0;x\u0007\u009b2J\u202ea\rb\tc";
+	const good = "\\x1b]0;x\\x07\\x9b2J\\u{202e}a\\x0db";
+	assert.equal(visible(`${bad}\nd`), `${good}\tc\nd`);
+	assert.equal(visibleLine(`${bad}\nd`), `${good}\\x09c\\x0ad`);
+	const worker = { name: "\u001b[2J", state: "running", execution: "x1" } as WorkerStatus;
+	assert.equal(runningLine([worker], new Map(), 0), "Running 1: \\x1b[2J 0s");
+	const dir = mkdtempSync(join(tmpdir(), "roost-pi-unit-"));
+	writeFileSync(join(dir, "w1.jsonl"), `${JSON.stringify({ type: "custom_message", content: bad })}\n`);
+	assert.equal(conversationText(join(dir, "w1.jsonl")), `> ${good}\tc`);
+	rmSync(dir, { recursive: true });
+});
+
+test("a subagent has the tools of its launcher, or some of them", () => {
+	const pi = { getActiveTools: () => ["read", "grep", "subagents"], getThinkingLevel: () => "off" } as unknown as ExtensionAPI;
+	const toolsOf = (tools?: string[]) => {
+		const { argv } = taskOf({ task: "x", ...(tools ? { tools } : {}) }, pi, {} as ExtensionContext) as { argv: string[] };
+		return argv[argv.indexOf("--tools") + 1]?.split(",").filter((name) => !TOOL_NAMES.includes(name));
+	};
+	assert.deepEqual(toolsOf(), ["read", "grep"]);
+	assert.deepEqual(toolsOf(["grep", "subagents"]), ["grep"]);
+	assert.deepEqual(toolsOf([]), []);
+	assert.throws(() => toolsOf(["read", "bash"]), /you do not have the tools bash yourself; there are: read, grep/);
 });
 
 test("what is too old is told in one line with what to do", () => {

@@ -95,3 +95,14 @@ test("of a tree that was closed elsewhere nothing is waited for, and no tool is 
 	assert.deepEqual(troubles, ["Subagents are off: it is closed"]);
 	await root.end(true);
 });
+
+test("a reload finds the tools that are allowed, whatever was shown", async (t) => {
+	setEnv(t, { ROOST_BIN: "/bin/false" });
+	const pi = new FakePi();
+	pi.tools = ["read", "subagents"];
+	const root = new Root(pi.api, { settings: () => ({}), onChange: () => {}, onEvent: () => {}, onTrouble: () => {} });
+	await root.begin(pi.ctx);
+	assert.deepEqual(pi.tools, ["read"]);
+	await root.end(false);
+	assert.deepEqual(pi.tools, ["read", "subagents"]);
+});
