@@ -87,7 +87,8 @@ impl Worker {
                 let resumes = !self.past.is_empty();
                 self.phase = Phase::Starting(Starting { wake: wake.wake.filter(|_| resumes), ..wake });
             }
-            (Grant::FinalWake | Grant::EarlyWake, Phase::Parked { ready: Some(_), .. }) if epoch == next => {
+            // The scheduler wakes only who is ready. Whether one is was not always taken back, and a journal of that time is read too.
+            (Grant::FinalWake | Grant::EarlyWake, Phase::Parked { .. }) if epoch == next => {
                 self.phase = Phase::Starting(wake);
             }
             (Grant::Return, Phase::Blocked { over: Some(_), .. }) if epoch == self.epoch && !self.slot => self.phase = Phase::Running,
