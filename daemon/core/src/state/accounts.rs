@@ -89,14 +89,16 @@ impl Accounts {
     /// From here on this process of the root's reports. One that is new counts from 0, one that comes back goes on where it was.
     pub fn spoken_for_by(&mut self, pid: u32) {
         let Some(speaker) = self.speaker.replace(pid).filter(|speaker| *speaker != pid) else { return };
+        let back = self.others.iter().position(|other| other.pid == pid).and_then(|index| self.others.remove(index));
         if self.others.len() == ROOT_PROCESSES_REMEMBERED_MAX {
             self.others.pop_front();
         }
         self.others.push_back(Reported { pid: speaker, usage: self.current, sequence: self.sequence });
         self.turn_over();
-        let Some(index) = self.others.iter().position(|other| other.pid == pid) else { return };
-        if let Some(Reported { usage, sequence, .. }) = self.others.remove(index) {
-            self.past = difference(self.past, usage).unwrap_or_default();
+        let Some(Reported { usage, sequence, .. }) = back else { return };
+        // A book that does not add up loses nothing: the process counts as a new one.
+        if let Some(past) = difference(self.past, usage) {
+            self.past = past;
             (self.current, self.sequence) = (usage, sequence);
         }
     }
@@ -133,6 +135,16 @@ mod tests {
         UsageReport { sequence, usage: Usage { input, ..Usage::default() }, context_tokens: None }
     }
 
+    /// What they have used altogether once this process has said this.
+    fn says(accounts: &mut Accounts, pid: u32, sequence: u64, input: u64) -> u64 {
+        accounts.spoken_for_by(pid);
+        let report = report(sequence, input);
+        if accounts.added(&report).unwrap().is_some() {
+            accounts.take(&report);
+        }
+        accounts.own().input
+    }
+
     #[test]
     fn repeats_and_older_reports_change_nothing() {
         let mut accounts = Accounts::default();
@@ -153,14 +165,7 @@ mod tests {
     #[test]
     fn every_process_of_a_root_counts_once() {
         let mut accounts = Accounts::default();
-        let mut says = |pid, sequence, input| {
-            accounts.spoken_for_by(pid);
-            let report = report(sequence, input);
-            if accounts.added(&report).unwrap().is_some() {
-                accounts.take(&report);
-            }
-            accounts.own().input
-        };
+        let mut says = |pid, sequence, input| says(&mut accounts, pid, sequence, input);
         assert_eq!((says(7, 1, 100), says(7, 2, 150)), (100, 150));
         // Another one counts from 0, and from 1; the first one comes back with what it had.
         assert_eq!((says(8, 1, 10), says(7, 2, 150), says(7, 3, 200)), (160, 160, 210));
@@ -170,5 +175,25 @@ mod tests {
         }
         assert_eq!(accounts.own().input, 311);
         assert_eq!(accounts.others.len(), ROOT_PROCESSES_REMEMBERED_MAX);
+    }
+
+    #[test]
+    fn whoever_comes_back_just_before_it_is_forgotten_counts_once() {
+        let mut accounts = Accounts::default();
+        for pid in 0..=8 {
+            says(&mut accounts, pid, 1, 10);
+        }
+        assert_eq!((accounts.others.len(), accounts.others[0].pid), (ROOT_PROCESSES_REMEMBERED_MAX, 0));
+        assert_eq!((says(&mut accounts, 0, 1, 10), says(&mut accounts, 0, 2, 15)), (90, 95));
+        assert_eq!((says(&mut accounts, 1, 1, 10), accounts.others.len()), (95, ROOT_PROCESSES_REMEMBERED_MAX));
+    }
+
+    #[test]
+    fn a_book_that_does_not_add_up_loses_nothing() {
+        let mut accounts = Accounts::default();
+        says(&mut accounts, 7, 1, 100);
+        says(&mut accounts, 8, 1, 10);
+        accounts.others[0].usage.input = 1_000;
+        assert_eq!((says(&mut accounts, 7, 1, 5), accounts.others.len()), (115, 1));
     }
 }
