@@ -71,6 +71,11 @@ pub struct Taker {
 }
 
 impl Taker {
+    /// Whether a repeat could be told from somebody else's call.
+    fn is_known(&self) -> bool {
+        self.pid.is_some() || self.request_id.is_some()
+    }
+
     fn is(&self, other: &Self) -> bool {
         let same_process = self.pid.is_some() && self.pid == other.pid;
         same_process || (self.request_id.is_some() && self.request_id == other.request_id)
@@ -129,10 +134,10 @@ impl Outbox {
     /// Takes in what is owed of these. Gives the executions whose ends were among them.
     pub fn acknowledge(&mut self, seqs: &[u64], by: Taker) -> Vec<ExecutionId> {
         let taken: Vec<(u64, Item)> = seqs.iter().filter_map(|seq| Some((*seq, self.take_item(*seq)?))).collect();
-        if self.acked.len() == ACKS_REMEMBERED_MAX {
-            self.acked.pop_front();
-        }
-        if !taken.is_empty() {
+        if !taken.is_empty() && by.is_known() {
+            if self.acked.len() == ACKS_REMEMBERED_MAX {
+                self.acked.pop_front();
+            }
             self.acked.push_back((by, taken.iter().map(|(seq, _)| *seq).collect()));
         }
         taken.into_iter().filter_map(|(_, item)| execution_of(&item)).collect()
@@ -319,6 +324,21 @@ mod tests {
         let taken = |by| (1..=5).filter(|seq| outbox.was_taken_in(*seq, &by)).collect::<Vec<_>>();
         assert_eq!((taken(taker(Some(7), None)), taken(taker(None, Some("a")))), (vec![1, 3], vec![1, 3]));
         assert_eq!((taken(taker(Some(8), Some("b"))), taken(taker(None, None))), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_takes_nothing_or_cannot_be_repeated_displaces_no_acknowledgement() {
+        let mut outbox = Outbox::default();
+        let taker = |pid, request: Option<&str>| Taker { pid, request_id: request.map(str::to_owned) };
+        let rounds = ACKS_REMEMBERED_MAX as u64;
+        (1..=2 * rounds).for_each(|number| outbox.push(end(number)));
+        (1..=rounds).for_each(|seq| assert_eq!(outbox.acknowledge(&[seq], taker(Some(7), None)).len(), 1));
+        for seq in 1..=rounds {
+            assert_eq!(outbox.acknowledge(&[seq], taker(Some(8), Some("late"))), []);
+            assert_eq!(outbox.acknowledge(&[rounds + seq], taker(None, None)).len(), 1);
+        }
+        assert!((1..=rounds).all(|seq| outbox.was_taken_in(seq, &taker(Some(7), None))));
+        assert_eq!(outbox.acked.len(), ACKS_REMEMBERED_MAX);
     }
 
     #[test]
