@@ -568,6 +568,42 @@ fn what_has_launched_or_said_something_without_a_hello_is_not_started_again() {
     assert!(matches!(bench.phase(looks), Phase::Starting(_)));
 }
 
+/// A lead is woken from its context for the end of its child, and dies before its hello as a voice.
+fn woken_one_that(acts: impl FnOnce(&mut Bench, Caller, ExecutionId) -> Stepped) -> Phase {
+    let mut bench = Bench::new(2);
+    let parent = bench.speaker(ROOT, "speaker");
+    let child = bench.launch(bench.caller(parent), "child");
+    bench.settles(parent);
+    bench.exits(parent);
+    let stepped = bench.exits(child);
+    let woken = bench.starts(&stepped);
+    bench.hello_as(woken, None);
+    let caller = bench.caller(woken);
+    assert_eq!(refusal(&acts(&mut bench, caller, child.execution)), None);
+    bench.exits(woken);
+    bench.phase(woken).clone()
+}
+
+#[test]
+fn what_has_read_an_end_without_a_hello_is_not_started_again_without_it() {
+    let reads = |bench: &mut Bench, caller, _| {
+        let of = Target::Name("child".into());
+        bench.ask(|call| Command::Result { call, caller, tree: None, of, wait: false, request_id: None, timeout_ms: None })
+    };
+    let waits = |bench: &mut Bench, caller, _| bench.waits(caller, "child", None);
+    let speaks = |bench: &mut Bench, caller, speak| bench.ask(|call| Command::Speak { call, caller, lease: None, speak: Box::new(speak) });
+    let told = |bench: &mut Bench, caller, child| speaks(bench, caller, Speak::Told { executions: vec![child] });
+    let acks = |bench: &mut Bench, caller, _| speaks(bench, caller, ack(&[2]));
+    let looks = |bench: &mut Bench, caller, _| speaks(bench, caller, Speak::Inbox);
+    for (how, phase) in
+        [("result", woken_one_that(reads)), ("wait", woken_one_that(waits)), ("told", woken_one_that(told)), ("ack", woken_one_that(acks))]
+    {
+        assert!(matches!(phase, Phase::Ended { outcome: Outcome::Failed(Failure::Startup { .. }) }), "{how}: {phase:?}");
+    }
+    // Whoever only looked around is.
+    assert!(matches!(woken_one_that(looks), Phase::Starting(_)));
+}
+
 #[test]
 fn whoever_was_away_while_another_lead_took_its_items_in_does_not_get_them_once_more() {
     let mut bench = Bench::new(2);

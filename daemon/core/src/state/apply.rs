@@ -72,9 +72,12 @@ impl State {
                 w.start_deferred(*again_at)
             }),
             Event::StartRetried { worker, epoch } => self.on_worker(*worker, at, |w| w.start_retried(*epoch)),
-            Event::Blocked { worker } => self.on_worker(*worker, at, |w| {
-                w.pass(Phase::Blocked { since: at.mono, over: None, not_before: None }, |phase, slot| slot && *phase == Phase::Running)
-            }),
+            Event::Blocked { worker } => {
+                self.note_act(Owner::Worker(*worker));
+                self.on_worker(*worker, at, |w| {
+                    w.pass(Phase::Blocked { since: at.mono, over: None, not_before: None }, |phase, slot| slot && *phase == Phase::Running)
+                })
+            }
             Event::SlotLent { worker } => self.on_worker(*worker, at, |w| {
                 if w.slot && matches!(w.phase, Phase::Blocked { over: None, .. }) {
                     w.slot = false;
@@ -235,6 +238,7 @@ impl State {
     }
 
     pub(super) fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, executions: Vec<ExecutionId>, at: Now) -> Applied {
+        self.note_act(owner);
         self.on_lead(tree, owner, at, |lead| {
             for execution in &executions {
                 lead.outbox.take(*execution);

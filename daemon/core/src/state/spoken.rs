@@ -118,6 +118,7 @@ impl State {
     }
 
     fn acked(&mut self, tree: TreeId, owner: Owner, items: &[u64], by: Taker, at: Now) -> Applied {
+        self.note_act(owner);
         let mut told = Vec::new();
         self.on_lead(tree, owner, at, |lead| {
             told = lead.outbox.acknowledge(items, by);
