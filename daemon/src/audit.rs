@@ -228,7 +228,7 @@ fn claimed(claim: &Claim) -> Attempt {
     let Claim { tree, worker, token: _, epoch, lineage, role: _ } = claim;
     let worker = worker.map_or_else(|| "root".to_owned(), |worker| worker.to_string());
     let epoch = epoch.map_or_else(String::new, |epoch| format!(" epoch {epoch}"));
-    let process = lineage.first().map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"));
+    let process = lineage.first().map_or_else(|| "an unknown process".to_owned(), |process| format!("process {}", process.pid));
     Attempt { tree: Some(*tree), caller: format!("{process} as {worker}{epoch}"), verb: "hello", acts: true }
 }
 
@@ -270,7 +270,7 @@ mod tests {
                 worker: None,
                 token: roost_proto::id::Token::new([0; 16]),
                 epoch: None,
-                lineage: vec![7],
+                lineage: Vec::new(),
                 role: None,
             }),
         };

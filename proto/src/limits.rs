@@ -224,6 +224,8 @@ pub const SENT_MAX: usize = 64;
 pub const WORDS_OWED_MAX: usize = 1_000;
 /// Most acknowledgements of one receiver that a repeat finds.
 pub const ACKS_REMEMBERED_MAX: usize = 64;
+/// Most interrupts of one tree that a repeat finds.
+pub const INTERRUPTS_REMEMBERED_MAX: usize = 16;
 /// Most processes of one root, besides the one that has its lease, whose usage goes on when they come back.
 pub const ROOT_PROCESSES_REMEMBERED_MAX: usize = 8;
 /// Most items of one look at what is owed.

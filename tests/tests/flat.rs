@@ -83,7 +83,14 @@ impl Bench {
         let Caller::Worker { worker, epoch } = caller else { panic!("a worker") };
         let pid = u32::try_from(of.execution.0).expect("small");
         let role = Some(Role::Voice { can_park: true, steers: true });
-        let claim = Claim { tree: TREE, worker: Some(worker), token: Token::new([2; 16]), epoch: Some(epoch), lineage: vec![pid], role };
+        let claim = Claim {
+            tree: TREE,
+            worker: Some(worker),
+            token: Token::new([2; 16]),
+            epoch: Some(epoch),
+            lineage: vec![ProcessIdentity { pid, start_ticks: 1 }],
+            role,
+        };
         self.ask(|call| Command::Hello { call, claim: Some(claim) });
         let context = Some(Context { digest: Digest(1), bytes: 0, place: Place::Journal });
         let settle = Settle {

@@ -111,7 +111,7 @@ impl Bench {
             worker: Some(worker),
             token: Token::new([2; 16]),
             epoch: Some(epoch),
-            lineage: vec![1],
+            lineage: vec![ProcessIdentity { pid: 1, start_ticks: 1 }],
             role: Some(Role::Voice { can_park: true, steers: true }),
         };
         let stepped = self.ask(|call| Command::Hello { call, claim: Some(claim) });

@@ -288,7 +288,7 @@ async fn a_claim_carries_the_callers_ancestors() {
     client.send(&HELLO.replace(r#""client":"test 0""#, &format!(r#""client":"a\u001b[2J",{identity}"#))).await;
     let Command::Hello { claim: Some(claim), .. } = world.command().await.0 else { panic!("no claim") };
     let lineage = peer::lineage(std::process::id());
-    assert_eq!(lineage[0], std::process::id());
+    assert_eq!(lineage[0].pid, std::process::id());
     assert_eq!(claim, Claim { tree: TreeId(1), worker: Some(WorkerId(2)), token, epoch: Some(Epoch(3)), lineage, role: None });
 }
 

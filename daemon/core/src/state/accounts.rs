@@ -3,8 +3,11 @@
 use std::collections::VecDeque;
 
 use roost_proto::limits::ROOT_PROCESSES_REMEMBERED_MAX;
+use roost_proto::link::ProcessIdentity;
 use roost_proto::usage::{Usage, UsageReport};
 use serde::{Deserialize, Serialize};
+
+use crate::older;
 
 /// The books of one worker, or of a root.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,8 +19,8 @@ pub struct Accounts {
     /// The number of that report.
     sequence: u64,
     /// Which process that is, of a root's, which may have several that take turns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    speaker: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "older::some_process")]
+    speaker: Option<ProcessIdentity>,
     /// The last of the others, and what they have reported: it is counted as past.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     others: VecDeque<Reported>,
@@ -34,7 +37,8 @@ pub struct Accounts {
 /// The newest report of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Reported {
-    pid: u32,
+    #[serde(alias = "pid", deserialize_with = "older::process")]
+    process: ProcessIdentity,
     usage: Usage,
     sequence: u64,
 }
@@ -87,13 +91,13 @@ impl Accounts {
     }
 
     /// From here on this process of the root's reports. One that is new counts from 0, one that comes back goes on where it was.
-    pub fn spoken_for_by(&mut self, pid: u32) {
-        let Some(speaker) = self.speaker.replace(pid).filter(|speaker| *speaker != pid) else { return };
-        let back = self.others.iter().position(|other| other.pid == pid).and_then(|index| self.others.remove(index));
+    pub fn spoken_for_by(&mut self, process: ProcessIdentity) {
+        let Some(speaker) = self.speaker.replace(process).filter(|speaker| !older::is_same(process, *speaker)) else { return };
+        let back = self.others.iter().position(|other| older::is_same(process, other.process)).and_then(|index| self.others.remove(index));
         if self.others.len() == ROOT_PROCESSES_REMEMBERED_MAX {
             self.others.pop_front();
         }
-        self.others.push_back(Reported { pid: speaker, usage: self.current, sequence: self.sequence });
+        self.others.push_back(Reported { process: speaker, usage: self.current, sequence: self.sequence });
         self.turn_over();
         let Some(Reported { usage, sequence, .. }) = back else { return };
         // A book that does not add up loses nothing: the process counts as a new one.
@@ -137,7 +141,7 @@ mod tests {
 
     /// What they have used altogether once this process has said this.
     fn says(accounts: &mut Accounts, pid: u32, sequence: u64, input: u64) -> u64 {
-        accounts.spoken_for_by(pid);
+        accounts.spoken_for_by(ProcessIdentity { pid, start_ticks: 1 });
         let report = report(sequence, input);
         if accounts.added(&report).unwrap().is_some() {
             accounts.take(&report);
@@ -183,9 +187,20 @@ mod tests {
         for pid in 0..=8 {
             says(&mut accounts, pid, 1, 10);
         }
-        assert_eq!((accounts.others.len(), accounts.others[0].pid), (ROOT_PROCESSES_REMEMBERED_MAX, 0));
+        assert_eq!((accounts.others.len(), accounts.others[0].process.pid), (ROOT_PROCESSES_REMEMBERED_MAX, 0));
         assert_eq!((says(&mut accounts, 0, 1, 10), says(&mut accounts, 0, 2, 15)), (90, 95));
         assert_eq!((says(&mut accounts, 1, 1, 10), accounts.others.len()), (95, ROOT_PROCESSES_REMEMBERED_MAX));
+    }
+
+    #[test]
+    fn a_pid_that_is_used_once_more_is_another_process() {
+        let mut accounts = Accounts::default();
+        says(&mut accounts, 7, 3, 100);
+        accounts.spoken_for_by(ProcessIdentity { pid: 7, start_ticks: 2 });
+        let first = report(1, 10);
+        assert_eq!(accounts.added(&first).map(|added| added.map(|added| added.input)), Ok(Some(10)));
+        accounts.take(&first);
+        assert_eq!(accounts.own().input, 110);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The meaning of every event. An event that does not fit the state is an error: the journal is checked while it is read.
 
 use roost_proto::id::{Epoch, ExecutionId, TreeId, WorkerId};
-use roost_proto::limits::WAITS_REMEMBERED_MAX;
+use roost_proto::limits::{INTERRUPTS_REMEMBERED_MAX, WAITS_REMEMBERED_MAX};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 
 use crate::event::{Context, Event, Grant, Owner, Record};
@@ -53,7 +53,10 @@ impl State {
             Event::PauseSet { tree, paused } => self.on_tree(*tree, at, |tree| tree.paused = *paused),
             Event::Interrupted { tree, generation, asked } => self.on_tree(*tree, at, |tree| {
                 tree.generation = *generation;
-                tree.interrupted.clone_from(asked);
+                if asked.is_some() && tree.interrupted.len() == INTERRUPTS_REMEMBERED_MAX {
+                    tree.interrupted.pop_front();
+                }
+                tree.interrupted.extend(asked.clone());
             }),
             Event::TreeClosed { tree } => self.tree_closed(*tree, at),
             Event::TreeForgotten { tree } => self.tree_forgotten(*tree),

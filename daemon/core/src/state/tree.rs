@@ -1,11 +1,12 @@
 //! One tree: its settings, its names, its counts, and the indexes by which the scheduler decides without searching.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use roost_proto::id::{ExecutionId, Token, TreeId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Settings;
+use crate::older;
 use crate::state::accounts::Accounts;
 use crate::state::budget::Ledger;
 use crate::state::joins::Joins;
@@ -32,9 +33,9 @@ pub struct Tree {
     pub paused: bool,
     /// Counts interrupts.
     pub generation: u64,
-    /// The last interrupt that had a name: it, and how many were active.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interrupted: Option<(String, u32)>,
+    /// The last interrupts that had a name: it, and how many were active.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty", deserialize_with = "older::interrupts")]
+    pub interrupted: VecDeque<(String, u32)>,
     /// When it was opened.
     pub opened_at: Now,
     /// When it was closed.

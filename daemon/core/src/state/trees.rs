@@ -1,6 +1,6 @@
 //! Trees as they come, take launches, close and go.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use roost_proto::id::{TreeId, WorkerId};
 
@@ -32,7 +32,7 @@ impl State {
             settings: opened.settings.clone(),
             paused: false,
             generation: 0,
-            interrupted: None,
+            interrupted: VecDeque::new(),
             opened_at: at,
             closed_at: None,
             outbox: Outbox::default(),

@@ -142,7 +142,7 @@ impl Bench {
             worker: Some(self.record(incarnation).id),
             token: Token::new(TOKEN),
             epoch: Some(incarnation.epoch),
-            lineage: vec![process(incarnation).pid],
+            lineage: vec![process(incarnation)],
             role,
         };
         self.ask(|call| Command::Hello { call, claim: Some(claim) })
