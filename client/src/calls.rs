@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use roost_proto::limits::{ACK_ITEMS_MAX, CONTEXT_BYTES_MAX};
-use roost_proto::message::daemon::{DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply};
+use roost_proto::message::daemon::{
+    DaemonMetrics, DaemonMetricsReply, DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply,
+};
 use roost_proto::message::deliver::{Ack, AckReply, Inbox, InboxReply};
 use roost_proto::message::events::{EventsReply, ReadEvents};
 use roost_proto::message::launch::{Launch, Receipt};
@@ -210,6 +212,11 @@ impl Connection {
     /// How the daemon is.
     pub fn daemon_status(&mut self) -> Result<DaemonStatusReply, Error> {
         self.call_with(Policy::BRIEF, || DaemonStatus {})
+    }
+
+    /// What is counted of its work, as OpenMetrics text.
+    pub fn daemon_metrics(&mut self) -> Result<DaemonMetricsReply, Error> {
+        self.call_with(Policy::BRIEF, || DaemonMetrics {})
     }
 
     /// Ends the daemon; blocks until nothing runs any more.

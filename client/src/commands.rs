@@ -11,6 +11,7 @@ pub mod inbox;
 pub mod interrupt;
 pub mod logs;
 pub mod message;
+pub mod metrics;
 pub mod open;
 pub mod park;
 pub mod pause;

@@ -11,6 +11,7 @@ pub mod journal;
 pub mod link;
 pub mod logging;
 mod lookouts;
+mod metrics;
 pub mod outputs;
 pub mod perform;
 pub mod process;

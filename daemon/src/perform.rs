@@ -15,7 +15,7 @@ use roost_core::view;
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::link::ToSupervisor;
 use roost_proto::message::PROTOCOL_VERSION;
-use roost_proto::message::daemon::{DaemonRestartReply, DaemonStatusReply};
+use roost_proto::message::daemon::{DaemonMetricsReply, DaemonRestartReply, DaemonStatusReply};
 use roost_proto::message::tree::Progress;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -46,6 +46,10 @@ impl Driver {
             Due::DaemonStatus(call) => {
                 let status = self.daemon_status(self.broker.state());
                 self.answer(call, &status);
+                Ok(())
+            }
+            Due::Metrics(call) => {
+                self.answer(call, &self.metrics(self.broker.state()));
                 Ok(())
             }
             Due::Watch(call, caller) => {
@@ -172,6 +176,10 @@ impl Driver {
                 tracing::debug!(%error, "a watcher is gone");
             }
         }
+    }
+
+    pub(crate) fn metrics(&self, state: &State) -> DaemonMetricsReply {
+        DaemonMetricsReply { text: self.metrics.text(state, self.connections.len()) }
     }
 
     pub(crate) fn daemon_status(&self, state: &State) -> DaemonStatusReply {

@@ -81,6 +81,11 @@ pub enum FromSession {
         /// The call.
         call: CallId,
     },
+    /// A call of `daemon.metrics`.
+    Metrics {
+        /// The call.
+        call: CallId,
+    },
     /// A call of `daemon.restart`.
     Restart {
         /// The call.

@@ -76,6 +76,7 @@ requests! {
     usage::ReadUsage => usage::UsageReply, "usage";
     events::ReadEvents => events::EventsReply, "events";
     daemon::DaemonStatus => daemon::DaemonStatusReply, "daemon.status";
+    daemon::DaemonMetrics => daemon::DaemonMetricsReply, "daemon.metrics";
     daemon::DaemonStop => daemon::DaemonStopReply, "daemon.stop";
     daemon::DaemonRestart => daemon::DaemonRestartReply, "daemon.restart";
 }

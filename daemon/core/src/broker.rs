@@ -46,6 +46,8 @@ pub struct Outcome {
     pub effects: Vec<Effect>,
     /// Trees whose counts may have changed.
     pub changed: Vec<TreeId>,
+    /// Wakes that went before the head of the queue, which had been let pass too often: for whoever counts.
+    pub promoted: u64,
 }
 
 /// The broker of one state directory.
@@ -172,13 +174,13 @@ impl Broker {
         turn.pass_time(since);
         turn.settle();
         self.ticked = self.ticked.max(now.mono);
-        let Step { records, stream, effects, fault, .. } = step;
+        let Step { records, stream, effects, fault, promoted, .. } = step;
         self.calls = calls;
         match fault {
             Some(fault) => Err(fault),
             None => {
                 let changed = changed(&self.state, &records);
-                Ok(Outcome { records, stream, effects, changed })
+                Ok(Outcome { records, stream, effects, changed, promoted })
             }
         }
     }

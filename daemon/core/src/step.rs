@@ -40,6 +40,8 @@ pub struct Step<'a> {
     pub turns: Vec<WorkerId>,
     /// Workers whose process started and whose early callers have not been told.
     pub started: Vec<WorkerId>,
+    /// Wakes that went before the head of the queue.
+    pub promoted: u64,
     /// The last job before this step.
     last_job: u64,
     /// The first event that did not fit: a fault of ours, and the end of this broker.
@@ -63,6 +65,7 @@ impl<'a> Step<'a> {
             mail: BTreeSet::new(),
             turns: Vec::new(),
             started: Vec::new(),
+            promoted: 0,
             fault: None,
         }
     }

@@ -1,6 +1,7 @@
 //! The end of a turn: one commit, and then the effects.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use roost_core::effect::Effect;
 use roost_proto::id::TreeId;
@@ -42,9 +43,11 @@ impl Driver {
         for due in turn.due {
             match due {
                 Due::Events(call, caller, read) => self.show_events(call, caller, &read, parts.pop_front().unwrap_or_default()),
-                due @ Due::Effect(_) | due @ Due::DaemonStatus(_) | due @ Due::Watch(..) | due @ Due::Restart(_) => {
-                    self.perform(due, &mut loaded).await?
-                }
+                due @ Due::Effect(_)
+                | due @ Due::DaemonStatus(_)
+                | due @ Due::Metrics(_)
+                | due @ Due::Watch(..)
+                | due @ Due::Restart(_) => self.perform(due, &mut loaded).await?,
             }
         }
         self.texts = Texts::default();
@@ -110,8 +113,12 @@ impl Driver {
         loop {
             let stream = if self.has_followers() { turn.batch.stream.clone() } else { Vec::new() };
             self.transcripts.draft(&mut turn.drafts, &turn.batch.records, &turn.batch.texts);
+            let (begun, writes) = (Instant::now(), !turn.batch.records.is_empty());
             match self.journal.commit(std::mem::take(&mut turn.batch)).await {
                 Ok(committed) => {
+                    if writes {
+                        self.metrics.committed(begun.elapsed());
+                    }
                     self.transcripts.tell(std::mem::take(&mut turn.drafts));
                     return Ok((committed, stream));
                 }

@@ -3,8 +3,10 @@
 
 use roost_core::command::{CallId, Caller, Command, Speak};
 use roost_core::effect::{Effect, Reply, Spawn};
+use roost_core::state::State;
 use roost_core::state::worker::Worker;
 use roost_proto::limits::NO_SPACE_RETRY;
+use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -69,7 +71,8 @@ impl Driver {
                 Due::Effect(Effect::Reply { call, reply: Reply::Status { .. } | Reply::Counts(_) | Reply::StillActive { .. } }) => {
                     self.refuse_for_space(call);
                 }
-                Due::DaemonStatus(call) => self.show_daemon_status(turn, call),
+                Due::DaemonStatus(call) => self.show_of_the_daemon(turn, call, Self::daemon_status),
+                Due::Metrics(call) => self.show_of_the_daemon(turn, call, Self::metrics),
                 Due::Watch(call, caller) => self.show_watch(turn, call, caller),
                 Due::Effect(_) | Due::Restart(_) | Due::Events(..) => turn.due.push(due),
             }
@@ -90,11 +93,11 @@ impl Driver {
         }
     }
 
-    fn show_daemon_status(&mut self, turn: &Turn, call: CallId) {
+    fn show_of_the_daemon<R: Serialize>(&mut self, turn: &Turn, call: CallId, show: impl Fn(&Self, &State) -> R) {
         match &turn.on_disk {
             Some(broker) => {
-                let status = self.daemon_status(broker.state());
-                self.answer(call, &status);
+                let shown = show(self, broker.state());
+                self.answer(call, &shown);
             }
             None => self.refuse_for_space(call),
         }
@@ -112,7 +115,8 @@ impl Driver {
         match &arrival.message {
             FromSession::Connected { .. } => return self.arrived(turn, arrival),
             FromSession::Command { command: Command::Hello { call, .. }, .. } => return self.greet(turn, *call, arrival).await,
-            FromSession::DaemonStatus { call } => self.show_daemon_status(turn, *call),
+            FromSession::DaemonStatus { call } => self.show_of_the_daemon(turn, *call, Self::daemon_status),
+            FromSession::Metrics { call } => self.show_of_the_daemon(turn, *call, Self::metrics),
             FromSession::Watch { call, caller } => self.show_watch(turn, *call, *caller),
             FromSession::Restart { call } | FromSession::Events { call, .. } => self.refuse_for_space(*call),
             FromSession::Command {

@@ -64,6 +64,10 @@ impl Driver {
                 turn.due.push(Due::DaemonStatus(call));
                 Ok(())
             }
+            FromSession::Metrics { call } => {
+                turn.due.push(Due::Metrics(call));
+                Ok(())
+            }
             FromSession::Restart { call } => {
                 turn.due.push(Due::Restart(call));
                 Ok(())

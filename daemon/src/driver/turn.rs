@@ -32,6 +32,7 @@ pub(crate) struct Connection {
 pub(crate) enum Due {
     Effect(Effect),
     DaemonStatus(CallId),
+    Metrics(CallId),
     Watch(CallId, Caller),
     Events(CallId, Caller, ReadEvents),
     Restart(CallId),

@@ -553,6 +553,7 @@ async fn a_peer_that_asks_for_much_has_one_large_answer_on_its_way() {
             | FromSession::Connected { .. }
             | FromSession::Gone { .. }
             | FromSession::DaemonStatus { .. }
+            | FromSession::Metrics { .. }
             | FromSession::Restart { .. }
             | FromSession::Watch { .. } => panic!("something else than {method}"),
         };
@@ -622,6 +623,7 @@ async fn a_stranger_gives_its_place_to_the_next_peer_and_one_with_a_name_does_no
             FromSession::Gone { connection, .. } => assert_eq!(connection, second),
             FromSession::Command { .. }
             | FromSession::DaemonStatus { .. }
+            | FromSession::Metrics { .. }
             | FromSession::Restart { .. }
             | FromSession::Events { .. }
             | FromSession::Watch { .. } => {

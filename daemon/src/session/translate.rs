@@ -8,7 +8,7 @@ use roost_core::event::Digest;
 use roost_proto::id::{Token, TreeId};
 use roost_proto::limits::NAMES_PER_CALL_MAX;
 use roost_proto::link::ProcessIdentity;
-use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
+use roost_proto::message::daemon::{DaemonMetrics, DaemonRestart, DaemonStatus, DaemonStop};
 use roost_proto::message::deliver::Inbox;
 use roost_proto::message::events::ReadEvents;
 use roost_proto::message::launch::Launch;
@@ -47,7 +47,8 @@ pub use settings::{delivery_out, settings_in, settings_out};
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
 
 /// What a connection may call that only reads.
-const READING: [&str; 6] = [Status::METHOD, ReadUsage::METHOD, ReadEvents::METHOD, Watch::METHOD, DaemonStatus::METHOD, Inbox::METHOD];
+const READING: [&str; 7] =
+    [Status::METHOD, ReadUsage::METHOD, ReadEvents::METHOD, Watch::METHOD, DaemonStatus::METHOD, DaemonMetrics::METHOD, Inbox::METHOD];
 
 /// The method of this name, if there is one: what is logged of a name that a peer has made up is nothing.
 pub fn known(method: &str) -> Option<&'static str> {
@@ -162,6 +163,10 @@ pub fn request(call: CallId, standing: Standing, method: &str, params: Option<&R
         DaemonStatus::METHOD => {
             let DaemonStatus {} = read(method, params)?;
             FromSession::DaemonStatus { call }
+        }
+        DaemonMetrics::METHOD => {
+            let DaemonMetrics {} = read(method, params)?;
+            FromSession::Metrics { call }
         }
         DaemonStop::METHOD => {
             let DaemonStop { now, timeout_ms } = read(method, params)?;

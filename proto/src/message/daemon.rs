@@ -36,6 +36,19 @@ pub struct DaemonStatusReply {
     pub cap: Option<u32>,
 }
 
+/// Asks for what is counted of the daemon's work.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonMetrics {}
+
+/// Answer to [`DaemonMetrics`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonMetricsReply {
+    /// OpenMetrics text. Counters begin at the start of the broker.
+    pub text: String,
+}
+
 /// Ends the daemon. Queued and parked work stays on disk and goes on at the next start.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

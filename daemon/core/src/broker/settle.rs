@@ -137,6 +137,8 @@ impl Turn<'_, '_> {
                 let next = roost_proto::id::Epoch(record.epoch.0 + 1);
                 let epoch = if grant == Grant::Return { record.epoch } else { next };
                 let at_once = grant == Grant::Start && self.step.accepted_here(record.job);
+                let has_head = self.step.state.trees.get(&record.tree).is_some_and(|tree| tree.head().is_some());
+                self.step.promoted += u64::from(grant == Grant::FinalWake && has_head);
                 self.step.record(Event::SlotTaken { worker, epoch, grant, at_once });
                 if grant != Grant::Return {
                     self.step.spawn(worker);

@@ -1,0 +1,152 @@
+//! What is counted of the daemon's work, as OpenMetrics text. An observer: it decides nothing, and is gone with its broker.
+//!
+//! Counters begin at the start of the broker. What is so many at a moment is read from the state when somebody asks.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use roost_core::broker::Outcome as Stepped;
+use roost_core::event::{Event, Grant, Record};
+use roost_core::state::State;
+use roost_proto::outcome::Outcome;
+use roost_proto::usage::Usage;
+
+/// From a tenth of a millisecond to three seconds.
+const COMMIT_BUCKETS: (f64, f64, u16) = (0.0001, 2.0, 16);
+const NANOS: f64 = 1e9;
+
+/// A label and its value.
+type Label = [(&'static str, &'static str); 1];
+type Counters = Family<Label, Counter>;
+type Gauges = Family<Label, Gauge>;
+type Float = Gauge<f64, AtomicU64>;
+
+/// All of them.
+#[derive(Default)]
+pub struct Metrics {
+    registry: Registry,
+    admissions: Counter,
+    wakes: Counters,
+    parks: Counters,
+    ended: Counters,
+    commit: Option<Histogram>,
+    trees: Gauge,
+    workers: Gauges,
+    connections: Gauge,
+    outbox: Gauge,
+    tokens: Gauges,
+    cost: Float,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Metrics {
+    /// None of anything so far.
+    pub fn new() -> Self {
+        let (start, factor, count) = COMMIT_BUCKETS;
+        let commit = Histogram::new(exponential_buckets(start, factor, count));
+        let mut metrics = Self { registry: Registry::with_prefix("roost"), ..Self::default() };
+        let to = &mut metrics.registry;
+        to.register("admissions", "Slots granted to heads of the queue", metrics.admissions.clone());
+        to.register(
+            "wakes",
+            "Slots granted to parked workers: promoted ones went before the queue, which had passed them over too often",
+            metrics.wakes.clone(),
+        );
+        to.register("parks", "Requests to park, and what came of them", metrics.parks.clone());
+        to.register("executions_ended", "Executions that have ended, by outcome", metrics.ended.clone());
+        to.register_with_unit("commit", "How long a commit of the journal took", Unit::Seconds, commit.clone());
+        to.register("trees", "Open trees", metrics.trees.clone());
+        to.register("workers", "Workers of open trees, by where they stand", metrics.workers.clone());
+        to.register("connections", "Open connections", metrics.connections.clone());
+        to.register("outbox_items", "Items that leads and workers have not taken in", metrics.outbox.clone());
+        to.register("tokens", "Tokens that the trees that are kept have reported", metrics.tokens.clone());
+        to.register("cost_usd", "US dollars that the trees that are kept have reported", metrics.cost.clone());
+        metrics.commit = Some(commit);
+        metrics
+    }
+
+    /// A step was taken. `declines`: its command declined to park.
+    pub fn observe(&self, stepped: &Stepped, declines: bool) {
+        for Record { event, .. } in &stepped.records {
+            match event {
+                Event::SlotTaken { grant: Grant::Start, .. } => {
+                    self.admissions.inc();
+                }
+                Event::SlotTaken { grant: Grant::EarlyWake, .. } => one(&self.wakes, "kind", "early"),
+                Event::SlotTaken { grant: Grant::FinalWake, .. } => one(&self.wakes, "kind", "final"),
+                Event::ParkAsked { .. } => one(&self.parks, "event", "asked"),
+                Event::Parked { .. } => one(&self.parks, "event", "parked"),
+                Event::ParkCancelled { .. } => one(&self.parks, "event", if declines { "declined" } else { "called_off" }),
+                Event::Ended { outcome, .. } => one(&self.ended, "outcome", word(outcome)),
+                _ => {}
+            }
+        }
+        self.wakes.get_or_create(&[("kind", "promoted")]).inc_by(stepped.promoted);
+    }
+
+    /// A commit took this long.
+    pub fn committed(&self, took: Duration) {
+        if let Some(commit) = &self.commit {
+            commit.observe(took.as_secs_f64());
+        }
+    }
+
+    /// Everything as text, with what this state has at this moment.
+    pub fn text(&self, state: &State, connections: usize) -> String {
+        self.look(state, connections);
+        let mut text = String::new();
+        // Writing into a string does not fail.
+        encode(&mut text, &self.registry).unwrap_or_default();
+        text
+    }
+
+    fn look(&self, state: &State, connections: usize) {
+        let whole = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.trees.set(whole(state.open.len()));
+        self.connections.set(whole(connections));
+        let mut counts = [("live", 0), ("queued", 0), ("parked", 0), ("lent", 0), ("finishing", 0)];
+        for tree in state.open_trees() {
+            let of = tree.counts;
+            let found = [of.live as usize, tree.queued(), of.parked as usize, of.lent as usize, of.finishing as usize];
+            counts.iter_mut().zip(found).for_each(|((_, sum), number)| *sum += whole(number));
+        }
+        for (state, number) in counts {
+            self.workers.get_or_create(&[("state", state)]).set(number);
+        }
+        let owed = state.trees.values().map(|tree| tree.outbox.len()).sum::<usize>();
+        self.outbox.set(whole(owed + state.workers.values().map(|worker| worker.outbox.len()).sum::<usize>()));
+        let used = state.trees.values().map(|tree| tree.accounts.total()).fold(Usage::default(), Usage::with);
+        let tokens = [("input", used.input), ("output", used.output), ("cache_read", used.cache_read), ("cache_write", used.cache_write)];
+        for (kind, number) in tokens {
+            self.tokens.get_or_create(&[("kind", kind)]).set(i64::try_from(number).unwrap_or(i64::MAX));
+        }
+        #[allow(clippy::cast_precision_loss)]
+        self.cost.set(used.cost as f64 / NANOS);
+    }
+}
+
+fn one(of: &Counters, label: &'static str, value: &'static str) {
+    of.get_or_create(&[(label, value)]).inc();
+}
+
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::WrappedUp => "wrapped_up",
+        Outcome::Aborted { .. } => "aborted",
+        Outcome::Failed(_) => "failed",
+        Outcome::Stopped => "stopped",
+    }
+}
