@@ -1,6 +1,4 @@
 /** What the tools need of a root or a worker. */
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { SubagentDetails } from "./contracts.ts";
 import type { ExecutionId, Methods, WorkerResult } from "./protocol.ts";
 
 /** A call that waits for others to end. */
@@ -20,7 +18,7 @@ export interface Role {
 	/** These results were read by a call of ours and are not to be announced. */
 	consumed(executions: readonly ExecutionId[]): void;
 	/** Something was launched. */
-	launched(details: SubagentDetails, ctx: ExtensionContext): void;
+	launched(): void;
 	/** Results that came inline or were stopped. */
 	ended(results: readonly WorkerResult[]): void;
 }

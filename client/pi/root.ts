@@ -5,8 +5,7 @@
 import { join } from "node:path";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { BRIEF, Connection, requestId } from "./connection.ts";
-import type { Notice } from "./connection.ts";
-import type { SubagentDetails } from "./contracts.ts";
+import type { Notice, Patience } from "./connection.ts";
 import { startDaemon } from "./daemon.ts";
 import type { Places } from "./daemon.ts";
 import { Deliveries } from "./delivery.ts";
@@ -26,6 +25,8 @@ export interface RootOptions {
 	onEvent(event: NumberedEvent): void;
 	/** One line for a person. */
 	onTrouble(line: string, ctx: ExtensionContext): void;
+	/** With the daemon. */
+	patience?: Patience;
 }
 
 export class Root implements Role {
@@ -42,6 +43,8 @@ export class Root implements Role {
 	private knownGeneration: number | undefined;
 	private nextEvent: number | undefined;
 	private leaseLost = false;
+	/** The daemon is, for longer than there is patience. */
+	private isAway = false;
 	private dialogs = 0;
 	private operator: Connection | undefined;
 	/** Asks for the generation. */
@@ -49,16 +52,18 @@ export class Root implements Role {
 	private opening = Promise.resolve();
 	private over = false;
 	private places: Places | undefined;
-	private readonly reach = async (): Promise<string> => {
-		this.places = await startDaemon();
+	private readonly patience: Patience;
+	private readonly reach = async (isMissing: boolean): Promise<string> => {
+		if (isMissing || !this.places) this.places = await startDaemon();
 		return this.places.socket;
 	};
 
 	constructor(pi: ExtensionAPI, options: RootOptions) {
 		this.options = options;
+		this.patience = options.patience ?? BRIEF;
 		this.toolset = new Toolset(pi);
 		this.records = new Records(pi);
-		this.waits = new Waits({ reach: this.reach, greeting: () => ({ identity: this.identity ?? null }) });
+		this.waits = new Waits({ reach: this.reach, greeting: () => ({ identity: this.identity ?? null }), patience: { backMs: this.patience.backMs } });
 		this.tree = new TreeView({
 			read: (method, params) => this.call(method, params),
 			onChange: () => {
@@ -92,7 +97,7 @@ export class Root implements Role {
 		for (const execution of executions) this.deliveries.inbox.consumed(execution);
 	}
 
-	launched(_details: SubagentDetails): void {
+	launched(): void {
 		this.tree.refresh();
 	}
 
@@ -127,9 +132,9 @@ export class Root implements Role {
 		return join(this.places.stateDir, "pi", this.identity.tree);
 	}
 
-	/** Whether there is anything to wait for: what runs, what is queued, and what has been told of and not arrived. */
+	/** Whether there is anything to wait for: what runs, what is queued, and what has been told of and not arrived. Nothing comes from a daemon that is gone. */
 	isExpecting(): boolean {
-		return this.tree.active() > 0 || !this.deliveries.inbox.isEmpty();
+		return (this.tree.active() > 0 && !this.isAway) || !this.deliveries.inbox.isEmpty();
 	}
 
 	// What Pi tells.
@@ -168,7 +173,7 @@ export class Root implements Role {
 	// The tree and its lease.
 
 	private async open(ctx: ExtensionContext): Promise<void> {
-		const operator = new Connection({ reach: this.reach, greeting: () => ({}), patience: BRIEF });
+		const operator = new Connection({ reach: this.reach, greeting: () => ({}), patience: this.patience });
 		this.operator = operator;
 		let opened: Opened;
 		try {
@@ -188,12 +193,13 @@ export class Root implements Role {
 			this.connection = new Connection({
 				reach: this.reach,
 				greeting: () => ({ identity: this.identity ?? null, role: "root" }),
-				patience: BRIEF,
+				patience: this.patience,
 				onWelcome: (welcome) => {
 					this.welcomed(welcome);
 					resolve();
 				},
 				onNotice: (notice) => this.noticed(notice),
+				onAway: (error) => this.missed(error),
 				onEnd: (error) => {
 					// Whoever waits for results must not do so for ever.
 					this.tree.clear();
@@ -205,8 +211,16 @@ export class Root implements Role {
 		await this.tree.look();
 	}
 
+	private missed(error: Error): void {
+		this.isAway = true;
+		// Whoever waits for results must not do so for ever.
+		this.deliveries.look();
+		this.trouble(error.message);
+	}
+
 	private welcomed(welcome: Welcome): void {
 		this.leaseLost = false;
+		this.isAway = false;
 		this.knownGeneration = welcome.generation ?? undefined;
 		this.deliveries.welcomed(welcome);
 		void this.call("watch", {}).then(() => this.tree.refresh()).catch(() => {});

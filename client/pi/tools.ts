@@ -88,20 +88,20 @@ function launch(pi: ExtensionAPI, role: Role, asked: TaskAsked[], foreground: bo
 		if (!foreground) {
 			const receipt = await role.call("launch", params, signal);
 			const details = launchedDetails(receipt, asked.map(({ task }) => task));
-			role.launched(details, ctx);
+			role.launched();
 			return said(texts.receiptText(receipt), details);
 		}
 		const waited = await role.wait("launch", params, signal);
 		if ("parked" in waited) return { ...said(texts.PARKED), terminate: true };
-		return inline(role, waited.answer, asked.map(({ task }) => task), ctx);
+		return inline(role, waited.answer, asked.map(({ task }) => task));
 	});
 }
 
-function inline(role: Role, receipt: Receipt, tasks: string[], ctx: ExtensionContext): Answer {
+function inline(role: Role, receipt: Receipt, tasks: string[]): Answer {
 	const results = receipt.results ?? [];
 	role.consumed(results.map((result) => result.execution));
 	const details = detailsFrom(results.map((result) => singleResult(result, tasks[result.task_index])));
-	role.launched(details, ctx);
+	role.launched();
 	role.ended(results);
 	return said(texts.foregroundText(results), details);
 }

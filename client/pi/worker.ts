@@ -5,7 +5,6 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { Connection, isRefusal, requestId } from "./connection.ts";
 import type { Notice } from "./connection.ts";
-import type { SubagentDetails } from "./contracts.ts";
 import { saveContext, savedCalls } from "./context.ts";
 import { Deliveries } from "./delivery.ts";
 import { workerIdentity } from "./identity.ts";
@@ -80,7 +79,7 @@ export class Worker implements Role {
 		for (const execution of executions) this.deliveries.inbox.consumed(execution);
 	}
 
-	launched(_details: SubagentDetails): void {
+	launched(): void {
 		this.hasChildren = true;
 		void this.refreshTools();
 	}

@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Socket } from "node:net";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
+import type { Patience } from "../../../client/pi/connection.ts";
 import { Root } from "../../../client/pi/root.ts";
 import { Worker } from "../../../client/pi/worker.ts";
 import { WELCOME, daemon } from "./daemon.ts";
@@ -50,12 +52,12 @@ test("a worker that was parked or ended meanwhile just leaves", async (t) => {
 	for (const kind of ["parked", "stale_epoch"]) assert.deepEqual(await settled(t, "/no/such", refused(kind)), { said: "", failed: false });
 });
 
-function rootOf(t: TestContext, pi: FakePi, path: string) {
+function rootOf(t: TestContext, pi: FakePi, path: string, patience?: Patience) {
 	const program = join(dirname(path), "roost");
 	writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify({ socket: path, state_dir: dirname(path) })}'\n`, { mode: 0o755 });
 	setEnv(t, { ROOST_BIN: program });
 	const troubles: string[] = [];
-	const root = new Root(pi.api, { settings: () => ({}), onChange: () => {}, onEvent: () => {}, onTrouble: (line) => void troubles.push(line) });
+	const root = new Root(pi.api, { settings: () => ({}), onChange: () => {}, onEvent: () => {}, onTrouble: (line) => void troubles.push(line), ...(patience ? { patience } : {}) });
 	return { root, troubles };
 }
 
@@ -93,6 +95,46 @@ test("of a tree that was closed elsewhere nothing is waited for, and no tool is 
 	await arrival;
 	assert.deepEqual(pi.tools, ["read"]);
 	assert.deepEqual(troubles, ["Subagents are off: it is closed"]);
+	await root.end(true);
+});
+
+const RUNNING: Record<string, unknown> = {
+	open: { tree: "t1", token: "k" }, watch: {}, events: { tree: "t1", events: [], next: 1, end: 1 }, usage: { workers: [], totals: {} },
+	status: { trees: [{ tree: "t1", budget_remaining: 5, cap: 2 }], workers: [{ name: "a", worker: "w1", execution: "x1", state: "running" }] },
+};
+
+test("a broker that says nothing more after it has opened the tree does not hold up the session", { timeout: 60_000 }, async (t) => {
+	const { path } = await daemon(t, (call, _socket, say, connections) => {
+		if (connections === 1) say(call.id === 0 ? WELCOME : { id: call.id, result: RUNNING[call.method] });
+	});
+	const pi = new FakePi();
+	const { root, troubles } = rootOf(t, pi, path, { answerMs: 50, backMs: 60_000 });
+	await root.begin(pi.ctx);
+	assert.deepEqual(troubles, ["Subagents are off: hello: no answer from roostd within 0.05 s"]);
+	assert.deepEqual(pi.tools, ["read"]);
+	await root.end(true);
+});
+
+test("of a daemon that cannot be started again nothing is waited for", { timeout: 60_000 }, async (t) => {
+	const sockets: Socket[] = [];
+	let isGone = false;
+	const { path } = await daemon(t, (call, socket, say) => {
+		if (isGone) return void socket.destroy();
+		sockets.push(socket);
+		say(call.id === 0 ? WELCOME : { id: call.id, result: RUNNING[call.method] });
+	});
+	const pi = new FakePi();
+	const { root, troubles } = rootOf(t, pi, path, { answerMs: 60_000, backMs: 50 });
+	await root.begin(pi.ctx);
+	assert.equal(root.isExpecting(), true);
+	const arrival = root.deliveries.arrives(() => root.isExpecting());
+	const waited = root.wait("result", { name: "a", wait: true }, undefined);
+	isGone = true;
+	setEnv(t, { ROOST_BIN: "/bin/false" });
+	for (const socket of sockets) socket.destroy();
+	await arrival;
+	await assert.rejects(waited, /roostd is away and has not come back within 0\.05 s/);
+	assert.deepEqual(troubles, ["roostd is away and has not come back within 0.05 s"]);
 	await root.end(true);
 });
 
