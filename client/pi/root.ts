@@ -145,7 +145,7 @@ export class Root implements Role {
 		this.deliveries.begin(ctx);
 		// Until there is a tree none of the tools can work.
 		this.toolset.show(NO_POWERS);
-		this.opening = this.open(ctx).catch((error: Error) => this.trouble(error.message));
+		this.opening = this.open(ctx).catch((error: Error) => this.trouble(`Subagents are off: ${error.message}`));
 		await this.opening;
 	}
 
@@ -189,14 +189,14 @@ export class Root implements Role {
 		this.identity = { tree: opened.tree, token: opened.token };
 		this.deliveries.inbox.setTree(opened.tree);
 		this.records.setTree(opened.tree);
-		await new Promise<void>((resolve) => {
+		const isOpen = await new Promise<boolean>((resolve) => {
 			this.connection = new Connection({
 				reach: this.reach,
 				greeting: () => ({ identity: this.identity ?? null, role: "root" }),
 				patience: this.patience,
 				onWelcome: (welcome) => {
 					this.welcomed(welcome);
-					resolve();
+					resolve(true);
 				},
 				onNotice: (notice) => this.noticed(notice),
 				onAway: (error) => this.missed(error),
@@ -204,11 +204,11 @@ export class Root implements Role {
 					// Whoever waits for results must not do so for ever.
 					this.tree.clear();
 					this.trouble(`Subagents are off: ${error.message}`);
-					resolve();
+					resolve(false);
 				},
 			});
 		});
-		await this.tree.look();
+		if (isOpen) await this.tree.look();
 	}
 
 	private missed(error: Error): void {

@@ -131,7 +131,7 @@ export class Bed {
 export class Pi {
 	readonly events: Json[] = [];
 	readonly process: ChildProcess;
-	readonly exited: Promise<number | string>;
+	private readonly exited: Promise<number | string>;
 	readonly session: string;
 	stderr = "";
 	private readonly watchers = new Set<() => void>();
@@ -231,12 +231,19 @@ export class Pi {
 	/** Ends it as a user does. */
 	async quit(): Promise<number | string> {
 		this.process.stdin?.end();
-		return await this.exited;
+		return await this.left();
 	}
 
 	async kill(): Promise<void> {
 		if (!this.gone) this.process.kill("SIGKILL");
-		await this.exited;
+		await this.left();
+	}
+
+	/** Waits for its end; its exit code, or the signal. */
+	async left(): Promise<number | string> {
+		let timer: NodeJS.Timeout | undefined;
+		const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error(`Pi does not leave; ${this.said()}`)), PATIENCE_MS)));
+		return await Promise.race([this.exited, late]).finally(() => clearTimeout(timer));
 	}
 
 	private said(): string {

@@ -58,6 +58,7 @@ function rootOf(t: TestContext, pi: FakePi, path: string, patience?: Patience) {
 	setEnv(t, { ROOST_BIN: program });
 	const troubles: string[] = [];
 	const root = new Root(pi.api, { settings: () => ({}), onChange: () => {}, onEvent: () => {}, onTrouble: (line) => void troubles.push(line), ...(patience ? { patience } : {}) });
+	t.after(() => root.end(true));
 	return { root, troubles };
 }
 
@@ -95,7 +96,6 @@ test("of a tree that was closed elsewhere nothing is waited for, and no tool is 
 	await arrival;
 	assert.deepEqual(pi.tools, ["read"]);
 	assert.deepEqual(troubles, ["Subagents are off: it is closed"]);
-	await root.end(true);
 });
 
 const RUNNING: Record<string, unknown> = {
@@ -112,15 +112,17 @@ test("a broker that says nothing more after it has opened the tree does not hold
 	await root.begin(pi.ctx);
 	assert.deepEqual(troubles, ["Subagents are off: hello: no answer from roostd within 0.05 s"]);
 	assert.deepEqual(pi.tools, ["read"]);
-	await root.end(true);
 });
 
 test("of a daemon that cannot be started again nothing is waited for", { timeout: 60_000 }, async (t) => {
-	const sockets: Socket[] = [];
+	const sockets = new Set<Socket>();
 	let isGone = false;
+	let asked = () => {};
+	const isAsked = new Promise<void>((resolve) => (asked = resolve));
 	const { path } = await daemon(t, (call, socket, say) => {
 		if (isGone) return void socket.destroy();
-		sockets.push(socket);
+		sockets.add(socket);
+		if (call.method === "result") return asked();
 		say(call.id === 0 ? WELCOME : { id: call.id, result: RUNNING[call.method] });
 	});
 	const pi = new FakePi();
@@ -128,14 +130,14 @@ test("of a daemon that cannot be started again nothing is waited for", { timeout
 	await root.begin(pi.ctx);
 	assert.equal(root.isExpecting(), true);
 	const arrival = root.deliveries.arrives(() => root.isExpecting());
-	const waited = root.wait("result", { name: "a", wait: true }, undefined);
+	const waited = assert.rejects(root.wait("result", { name: "a", wait: true }, undefined), /roostd is away and has not come back within 0\.05 s/);
+	await isAsked;
 	isGone = true;
 	setEnv(t, { ROOST_BIN: "/bin/false" });
 	for (const socket of sockets) socket.destroy();
 	await arrival;
-	await assert.rejects(waited, /roostd is away and has not come back within 0\.05 s/);
+	await waited;
 	assert.deepEqual(troubles, ["roostd is away and has not come back within 0.05 s"]);
-	await root.end(true);
 });
 
 test("a reload finds the tools that are allowed, whatever was shown", async (t) => {
