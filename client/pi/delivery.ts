@@ -9,8 +9,8 @@ import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-a
 import { SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, detailsOf } from "./details.ts";
 import type { RoostMark, SubagentDetails } from "./details.ts";
 import { Inbox } from "./inbox.ts";
-import type { Ready } from "./inbox.ts";
-import type { Delivery, DeliveryMode, Item, Welcome } from "./protocol.ts";
+import type { Owed, Ready } from "./inbox.ts";
+import type { Delivery, DeliveryMode, Item, Welcome, WorkerResult } from "./protocol.ts";
 import { itemsText } from "./texts.ts";
 
 /** Pauses before a wake that started no turn (no model, no key) is tried again. */
@@ -24,7 +24,7 @@ export interface DeliveryOptions {
 	/** The agent has settled and nothing is about to start it. */
 	onSettled?(ctx: ExtensionContext): void;
 	/** These are in the conversation now. */
-	onTaken?(items: Item[]): void;
+	onTaken?(items: Owed[]): void;
 }
 
 export class Deliveries {
@@ -36,7 +36,7 @@ export class Deliveries {
 	private busy = false;
 	private compacting: NodeJS.Timeout | undefined;
 	/** Messages that Pi has and that were not seen in the conversation, by their id. */
-	private readonly sent = new Map<string, Item[]>();
+	private readonly sent = new Map<string, Owed[]>();
 	/** Seen in the conversation; on disk once the next event comes. */
 	private entered: string[] = [];
 	private lastId = 0;
@@ -83,6 +83,12 @@ export class Deliveries {
 	arrived(delivery: Delivery): void {
 		const again = this.inbox.deliver(delivery, Date.now());
 		if (again.length > 0) this.options.ack(again);
+		this.look();
+	}
+
+	/** The answer of a call in which this worker was put away. */
+	answered(request: string, text: string, results: WorkerResult[]): void {
+		this.inbox.answer(request, text, results, Date.now());
 		this.look();
 	}
 
@@ -219,8 +225,8 @@ export class Deliveries {
 	private message(ready: Ready) {
 		const id = `${process.pid}-${++this.lastId}`;
 		this.sent.set(id, ready.items);
-		const keys = ready.items.flatMap((item) => this.inbox.keyOf(item) ?? []);
-		const completions = ready.items.filter((item) => item.type === "completion");
+		const keys = ready.items.flatMap((item) => this.inbox.keysOf(item));
+		const completions = ready.items.flatMap(completionsIn);
 		return {
 			customType: completions.length > 0 ? SUBAGENT_COMPLETION_TYPE : SUBAGENT_MESSAGE_TYPE,
 			content: itemsText(ready.items),
@@ -236,9 +242,15 @@ export class Deliveries {
 		this.failedWakes = 0;
 		const numbers = items.map((item) => item.seq);
 		this.inbox.accepted(numbers);
-		this.options.ack(numbers);
+		const counted = items.filter((item) => item.type !== "answer").map((item) => item.seq);
+		if (counted.length > 0) this.options.ack(counted);
 		this.options.onTaken?.(items);
 	}
+}
+
+function completionsIn(item: Owed): Item[] {
+	if (item.type === "answer") return item.results.map((result) => ({ ...result, seq: item.seq, type: "completion" }));
+	return item.type === "completion" ? [item] : [];
 }
 
 function markOf(details: unknown): RoostMark | undefined {

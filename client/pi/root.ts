@@ -9,7 +9,8 @@ import type { Notice, Patience } from "./connection.ts";
 import { startDaemon } from "./daemon.ts";
 import type { Places } from "./daemon.ts";
 import { Deliveries } from "./delivery.ts";
-import type { ExecutionId, Identity, Item, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult } from "./protocol.ts";
+import type { ExecutionId, Identity, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult } from "./protocol.ts";
+import type { Owed } from "./inbox.ts";
 import { Records } from "./records.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
 import { sweepConversations } from "./sweep.ts";
@@ -283,7 +284,7 @@ export class Root implements Role {
 		this.trouble("Another Pi has opened this session: results of subagents arrive there");
 	}
 
-	private taken(items: Item[]): void {
+	private taken(items: readonly Owed[]): void {
 		for (const item of items) if (item.type === "completion") this.records.add(item);
 		this.tree.refresh();
 	}

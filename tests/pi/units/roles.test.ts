@@ -9,7 +9,8 @@ import type { Patience } from "../../../client/pi/connection.ts";
 import { Root } from "../../../client/pi/root.ts";
 import { Worker } from "../../../client/pi/worker.ts";
 import { WELCOME, daemon } from "./daemon.ts";
-import { FakePi } from "./fake.ts";
+import { FakePi, completion, later } from "./fake.ts";
+import type { Handed } from "./fake.ts";
 
 function setEnv(t: TestContext, env: Record<string, string>): void {
 	for (const [name, value] of Object.entries(env)) {
@@ -50,6 +51,72 @@ test("a worker whose end is refused, or cannot be saved, says so and leaves as a
 
 test("a worker that was parked or ended meanwhile just leaves", async (t) => {
 	for (const kind of ["parked", "stale_epoch"]) assert.deepEqual(await settled(t, "/no/such", refused(kind)), { said: "", failed: false });
+});
+
+/** A worker that was woken in a call: its daemon, which answers the call when it is told to, and its Pi. */
+async function wokenInCall(t: TestContext, pi: FakePi, isAnswered: boolean) {
+	const session = { calls: [{ method: "result", params: { name: "a", wait: true, request_id: "r1" } }] };
+	const heard = new Map<string, () => void>();
+	const hears = (method: string) => new Promise<void>((resolve) => heard.set(method, resolve));
+	let push = (_notice: object): void => {};
+	const { path, calls } = await daemon(t, (call, _socket, say, connections) => {
+		if (connections === 1) push = say;
+		if (call.id === 0) return say({ id: 0, result: { protocol: 1, daemon: "x", role: "worker", worker: { name: "w", wakes: true } } });
+		heard.get(call.method)?.();
+		if (call.method !== "result" || isAnswered) say({ id: call.id, result: call.method === "result" ? { ended: completion(0, "x1") } : { next: "exit", workers: [] } });
+	});
+	const context = join(dirname(path), "context");
+	writeFileSync(context, JSON.stringify(session));
+	setEnv(t, { ROOST_SOCKET: path, ROOST_TREE: "t1", ROOST_WORKER: "w1", ROOST_TOKEN: "k", ROOST_EPOCH: "1", ROOST_CONTEXT: context });
+	const left = new Promise<void>((resolve) => {
+		const worker = new Worker(pi.api, { session: "/no/such", leave: () => resolve() });
+		t.after(() => worker.end());
+		worker.listen();
+		worker.begin(pi.ctx);
+	});
+	return { calls, left, hears, push: (notice: object) => push(notice) };
+}
+
+test("the answer of a call in which a worker was put away has a mark, keeps it from parking, and is not asked for again once it is there", { timeout: 60_000 }, async (t) => {
+	const pi = new FakePi();
+	const handed = new Promise<void>((resolve) => (pi.onHanded = resolve));
+	const { calls, hears, push } = await wokenInCall(t, pi, true);
+	await handed;
+	const [answer] = pi.handed as [Handed];
+	assert.match(answer.content, /^\[the answer to the call in which you were put away\]\n\[subagent a completed\]\nR/);
+	assert.deepEqual(answer.details.roost.keys, ["t1/call:r1", "t1/x1"]);
+	const declined = hears("park_decline");
+	push({ method: "park", params: {} });
+	await declined;
+	assert.ok(calls.every(({ method }) => method !== "park_ready"));
+	// It entered, and the process was killed before anything was said of it.
+	const next = new FakePi();
+	next.entries.push({ type: "custom_message", details: answer.details });
+	const again = await wokenInCall(t, next, true);
+	await again.hears("report");
+	next.handlers.agent_settled?.({}, next.ctx);
+	await again.left;
+	assert.deepEqual(next.handed, []);
+	assert.ok(again.calls.every(({ method }) => method !== "result"));
+});
+
+test("a worker does not settle between the answer of its call and the turn that reads it", { timeout: 60_000 }, async (t) => {
+	const pi = new FakePi();
+	const handed = new Promise<void>((resolve) => (pi.onHanded = resolve));
+	const { calls, left } = await wokenInCall(t, pi, true);
+	await handed;
+	// Pi was busy with something else and has dropped it.
+	pi.handlers.agent_settled?.({}, pi.ctx);
+	await later();
+	assert.ok(calls.every(({ method }) => method !== "settle"));
+	pi.handlers.agent_start?.({}, pi.ctx);
+	pi.handlers.turn_end?.({ message: {}, toolResults: [] }, pi.ctx);
+	assert.equal(pi.handed.length, 2);
+	pi.handlers.message_end?.({ message: { role: "custom", details: pi.handed[1]?.details } }, pi.ctx);
+	pi.handlers.agent_end?.({}, pi.ctx);
+	pi.handlers.agent_settled?.({}, pi.ctx);
+	await left;
+	assert.equal(calls.filter(({ method }) => method === "settle").length, 1);
 });
 
 function rootOf(t: TestContext, pi: FakePi, path: string, patience?: Patience) {
