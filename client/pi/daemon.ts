@@ -13,7 +13,7 @@ export interface Places {
 
 const HOW_TO_INSTALL = "install Roost and put `roost` and `roostd` on PATH, or set ROOST_BIN to the command `roost`";
 /** Who we are is none of the daemon's business: it outlives us. */
-const NOT_PASSED = ["ROOST_TREE", "ROOST_WORKER", "ROOST_TOKEN", "ROOST_EPOCH", "ROOST_EXECUTION", "ROOST_CONTEXT", "ROOST_WAKE"];
+const NOT_PASSED = ["ROOST_TREE", "ROOST_WORKER", "ROOST_TOKEN", "ROOST_EPOCH", "ROOST_EXECUTION", "ROOST_CONTEXT", "ROOST_WAKE", "ROOST_PI_STARTED"];
 
 /** Starts the daemon unless it is running. */
 export async function startDaemon(env: NodeJS.ProcessEnv = process.env): Promise<Places> {
