@@ -99,10 +99,7 @@ export class Deliveries {
 	/** What was handed over and did not enter comes again, now or when it may. */
 	giveBack(): void {
 		// A run that has begun meanwhile has what was handed to it.
-		if (!this.busy) {
-			this.sent.clear();
-			this.inbox.giveBack();
-		}
+		if (!this.busy) this.takeBack();
 		this.look();
 	}
 
@@ -141,12 +138,13 @@ export class Deliveries {
 	async arrives(isWorthWaiting: () => boolean, signal?: AbortSignal): Promise<void> {
 		const now = () => (this.inbox.ripeAt() ?? Infinity) <= Date.now();
 		while (!this.closed && !signal?.aborted && !now() && (isWorthWaiting() || !this.inbox.isEmpty())) {
-			await new Promise<void>((resolve) => {
-				this.arrival = resolve;
-				signal?.addEventListener("abort", () => resolve(), { once: true });
-				const ripeAt = this.inbox.ripeAt();
-				if (ripeAt !== undefined) this.lookIn(ripeAt - Date.now());
-			});
+			let arrived = () => {};
+			const arrival = new Promise<void>((resolve) => (this.arrival = arrived = resolve));
+			signal?.addEventListener("abort", arrived);
+			const ripeAt = this.inbox.ripeAt();
+			if (ripeAt !== undefined) this.lookIn(ripeAt - Date.now());
+			await arrival;
+			signal?.removeEventListener("abort", arrived);
 		}
 	}
 
@@ -155,8 +153,7 @@ export class Deliveries {
 		this.busy = false;
 		// Pi has dropped what it has not shown, or the run could not even begin.
 		if (this.sent.size > 0) {
-			this.sent.clear();
-			this.inbox.giveBack();
+			this.takeBack();
 			const pause = WAKE_AGAIN_MS[this.failedWakes++];
 			if (pause !== undefined) this.lookIn(pause);
 		} else {
@@ -209,6 +206,11 @@ export class Deliveries {
 		const id = this.hand(ready, { triggerTurn: false });
 		const entries = (this.ctx as ExtensionContext).sessionManager.getEntries();
 		if (entries.some((entry) => entry.type === "custom_message" && markOf(entry.details)?.id === id)) this.stored(id);
+	}
+
+	private takeBack(): void {
+		this.inbox.giveBack([...this.sent.values()].some((items) => items.length === 0));
+		this.sent.clear();
 	}
 
 	private lookIn(ms: number): void {

@@ -138,8 +138,9 @@ export class Inbox {
 		}
 	}
 
-	/** What was handed out and not accepted comes again. */
-	giveBack(): void {
+	/** What was handed out and not accepted comes again; `bareWake`: so does a turn without items. */
+	giveBack(bareWake: boolean): void {
+		this.bareWake ||= bareWake;
 		for (const held of this.held.values()) held.handed = false;
 	}
 

@@ -19,6 +19,6 @@ export interface Role {
 	consumed(executions: readonly ExecutionId[]): void;
 	/** Something was launched. */
 	launched(): void;
-	/** Results that came inline or were stopped. */
+	/** Results that were read. */
 	ended(results: readonly WorkerResult[]): void;
 }

@@ -9,7 +9,7 @@ import type { Notice, Patience } from "./connection.ts";
 import { startDaemon } from "./daemon.ts";
 import type { Places } from "./daemon.ts";
 import { Deliveries } from "./delivery.ts";
-import type { ExecutionId, Identity, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult } from "./protocol.ts";
+import type { ExecutionId, Identity, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult, WorkerStatus } from "./protocol.ts";
 import type { Owed } from "./inbox.ts";
 import { Records } from "./records.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
@@ -209,7 +209,10 @@ export class Root implements Role {
 				},
 			});
 		});
-		if (isOpen) await this.tree.look();
+		if (!isOpen) return;
+		await this.tree.look();
+		// What was stopped while the session was closed.
+		for (const one of this.tree.workers) if (one.outcome?.status === "stopped") void this.recordStopped(one).catch(() => {});
 	}
 
 	private missed(error: Error): void {
@@ -241,7 +244,7 @@ export class Root implements Role {
 		switch (notice.method) {
 			case "deliver": return this.deliveries.arrived(notice.params);
 			case "withdraw": return this.deliveries.withdrawn(notice.params.items);
-			case "progress": return this.tree.progressed(notice.params);
+			case "progress": return this.tree.refresh();
 			case "events": return this.events(notice.params.events);
 			case "lease_lost": return this.lostLease();
 			case "park": return undefined;
@@ -253,17 +256,22 @@ export class Root implements Role {
 			if (event.number < (this.nextEvent ?? 0)) continue;
 			this.nextEvent = event.number + 1;
 			if (event.event === "interrupted") this.refreshGeneration();
-			if (event.event === "ended" && event.outcome.status === "stopped") this.recordStopped(event).catch(() => {});
+			if (event.event === "ended" && event.outcome.status === "stopped") void this.stopped(event).catch(() => {});
 			this.options.onEvent(event);
 		}
 	}
 
-	/** What was stopped, by whomever, is announced by no message. What is below others is theirs. */
-	private async recordStopped({ name, worker, execution }: { name: string; worker: string; execution: string }): Promise<void> {
+	private async stopped({ execution }: { execution: ExecutionId }): Promise<void> {
 		await this.tree.look();
-		if (!this.tree.workers.some((one) => one.worker === worker && !one.lead)) return;
+		const found = this.tree.workers.find((one) => one.execution === execution);
+		if (found) await this.recordStopped(found);
+	}
+
+	/** What was stopped, by whomever, is announced by no message. What is below others is theirs. */
+	private async recordStopped({ name, lead, execution }: WorkerStatus): Promise<void> {
+		if (lead || this.records.has(execution)) return;
 		const reply = await this.call("result", { name });
-		if ( "ended" in reply && reply.ended.execution === execution) this.records.add(reply.ended);
+		if ("ended" in reply && reply.ended.execution === execution) this.records.add(reply.ended);
 	}
 
 	/** Somebody has interrupted the tree. What is launched after we know of it is none of what was meant. */

@@ -119,11 +119,7 @@ async function read(role: Role, asked: ReadResult, wait: boolean, verbose: boole
 }
 
 async function stop(role: Role, names: string[], signal: AbortSignal | undefined): Promise<Answer> {
-	const reply = await role.call("stop", { request_id: requestId(), names }, signal);
-	const stopped = reply.workers.filter(({ result }) => result === "stopped");
-	const records = await Promise.all(stopped.map(({ name }) => role.call("result", { name }, signal)));
-	role.ended(records.flatMap((record) => ("ended" in record ? [record.ended] : [])));
-	return said(texts.stopText(reply));
+	return said(texts.stopText(await role.call("stop", { request_id: requestId(), names }, signal)));
 }
 
 function sentText(name: string, { sent }: MessageReply): string {

@@ -143,9 +143,9 @@ export class Worker implements Role {
 			this.toolsRunning = 0;
 			deliveries.agentSettled(ctx);
 		});
-		pi.on("session_compact", (event) => {
+		pi.on("session_compact", (event, ctx) => {
 			const usage = (event.compactionEntry as { usage?: PiUsage }).usage;
-			if (usage) this.meter.add(usage);
+			if (usage) this.meter.add(usage, ctx.model?.cost);
 			deliveries.compactionEnd();
 		});
 	}
@@ -179,9 +179,11 @@ export class Worker implements Role {
 		if (!first) return;
 		const name = welcome.worker?.name;
 		if (name && !this.pi.getSessionName()) this.pi.setSessionName(name);
+		// One that goes on may have children; until it is known it is shown the tools for them.
 		this.hasChildren = welcome.worker?.wakes ?? false;
 		this.showTools(welcome.budget_remaining ?? 0);
 		if (!welcome.worker?.wakes) return;
+		void this.refreshTools();
 		// An answer that was taken in after the context was saved is in the conversation.
 		this.waiting.goOn(savedCalls(process.env.ROOST_CONTEXT).filter((call) => !this.deliveries.inbox.hasAnswered(requestOf(call))));
 	}
@@ -280,7 +282,9 @@ export class Worker implements Role {
 		if (!name) return;
 		const status = await this.call("status", { name }).catch(() => undefined);
 		const self = status?.workers.find((worker) => worker.name === name);
-		if (self) this.showTools(self.budget_remaining);
+		if (!self) return;
+		this.hasChildren = status?.workers.some((worker) => worker.lead === self.worker) ?? false;
+		this.showTools(self.budget_remaining);
 	}
 
 	private showTools(budget: number): void {

@@ -41,6 +41,7 @@ test("a stopped subagent ends with all below it, silently, and its budget stays 
 	// The answer comes when the last process is gone.
 	assert.deepEqual(pids.filter((pid) => !isGone(pid)), []);
 	assert.deepEqual(bed.workers().map((worker) => [worker.name, worker.outcome?.status ?? worker.state]).sort(), [["one", "stopped"], ["one-inner", "stopped"], ["other", "running"]]);
+	await bed.until("its record", () => records(pi).length > 0);
 	assert.deepEqual(records(pi).map((record) => [record.name, record.outcome.status]), [["one", "stopped"]], "a record, and no message");
 	await pi.does({ call: [["stop_subagent", { name: "other" }]] });
 	assert.deepEqual(pi.arrived(), []);

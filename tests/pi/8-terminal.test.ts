@@ -19,7 +19,7 @@ function ours(bed: Bed, screen: string, from: RegExp): string {
 	const start = lines.findLastIndex((line) => from.test(line));
 	assert.ok(start >= 0, `${from} is on the screen:\n${screen}`);
 	const end = lines.findLastIndex((line) => line.startsWith("WITH SUBS"));
-	return lines.slice(start, end + 1).join("\n").replaceAll(bed.dir, "DIR").replace(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/g, "⠋").replace(/\b\d+s\b/g, "Ns").replace(/[↑↓RW][\d.]+k?/g, (word) => `${word[0]}N`).replaceAll("+? (", " (").replace(/─{20,}/g, "────").replace(/ +$/gm, "");
+	return lines.slice(start, end + 1).join("\n").replaceAll(bed.dir, "DIR").replace(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/g, "⠋").replace(/\b\d+s\b/g, "Ns").replace(/[↑↓RW][\d.]+k?/g, (word) => `${word[0]}N`).replace(/─{20,}/g, "────").replace(/ +$/gm, "");
 }
 
 /** Compares with a golden file; `GOLDEN=write` writes it. */

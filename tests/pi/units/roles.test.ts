@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import type { Socket } from "node:net";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
+import type { CompactDetails } from "../../../client/pi/contracts.ts";
 import type { Patience } from "../../../client/pi/connection.ts";
 import { Root } from "../../../client/pi/root.ts";
 import { Worker } from "../../../client/pi/worker.ts";
@@ -169,6 +170,43 @@ const RUNNING: Record<string, unknown> = {
 	open: { tree: "t1", token: "k" }, watch: {}, events: { tree: "t1", events: [], next: 1, end: 1 }, usage: { workers: [], totals: {} },
 	status: { trees: [{ tree: "t1", budget_remaining: 5, cap: 2 }], workers: [{ name: "a", worker: "w1", execution: "x1", state: "running" }] },
 };
+
+test("what was stopped while the session was closed has a record once it is opened, and only one", { timeout: 60_000 }, async (t) => {
+	const workers = [
+		{ name: "a", worker: "w1", execution: "x1", state: "ended", outcome: { status: "stopped" } },
+		{ name: "b", worker: "w2", execution: "x2", state: "ended", outcome: { status: "completed" } },
+		{ name: "c", worker: "w3", lead: "w2", execution: "x3", state: "ended", outcome: { status: "stopped" } },
+	];
+	const pi = new FakePi();
+	for (const times of [1, 0]) {
+		const { path, calls } = await daemon(t, (call, _socket, say) => {
+			const result = call.method === "status" ? { trees: [], workers } : call.method === "result" ? { ended: { ...completion(0, "x1"), outcome: { status: "stopped" } } } : RUNNING[call.method];
+			say(call.id === 0 ? WELCOME : { id: call.id, result });
+		});
+		const { root } = rootOf(t, pi, path);
+		await root.begin(pi.ctx);
+		await root.call("status", {});
+		await later();
+		assert.deepEqual(pi.entries.map(({ data }) => (data as CompactDetails).results.map(({ execution }) => execution)), [["x1"]]);
+		assert.equal(calls.filter(({ method }) => method === "result").length, times);
+	}
+});
+
+test("a worker that goes on without children is not shown the tools for them", { timeout: 60_000 }, async (t) => {
+	const pi = new FakePi();
+	const { path } = await daemon(t, (call, _socket, say) => {
+		const result = call.id === 0 ? { protocol: 1, daemon: "x", role: "worker", worker: { name: "w", wakes: true } }
+			: call.method === "status" ? { trees: [], workers: [{ name: "w", worker: "w1", budget_remaining: 0 }, { name: "other", worker: "w2", lead: "w9" }] } : {};
+		say({ id: call.id, result });
+	});
+	setEnv(t, { ROOST_SOCKET: path, ROOST_TREE: "t1", ROOST_WORKER: "w1", ROOST_TOKEN: "k", ROOST_EPOCH: "1", ROOST_CONTEXT: "" });
+	const worker = new Worker(pi.api, { session: "/no/such", leave: () => {} });
+	t.after(() => worker.end());
+	worker.begin(pi.ctx);
+	await worker.call("status", { name: "w" });
+	await later();
+	assert.deepEqual(pi.tools, ["read", "message_lead_agent"]);
+});
 
 test("a broker that says nothing more after it has opened the tree does not hold up the session", { timeout: 60_000 }, async (t) => {
 	const { path } = await daemon(t, (call, _socket, say, connections) => {
