@@ -7,7 +7,7 @@ import { SUBAGENT_RECORD_TYPE } from "./contracts.ts";
 import type { CompactDetails } from "./contracts.ts";
 import { compactDetails, detailsFrom, singleResult } from "./details.ts";
 import { keyIn } from "./inbox.ts";
-import type { ExecutionId, TreeId, WorkerResult } from "./protocol.ts";
+import type { ExecutionId, ResultReply, TreeId, WorkerResult, WorkerStatus } from "./protocol.ts";
 
 export class Records {
 	private readonly pi: ExtensionAPI;
@@ -30,8 +30,15 @@ export class Records {
 		this.tree = tree;
 	}
 
-	has(execution: ExecutionId): boolean {
+	private has(execution: ExecutionId): boolean {
 		return this.known.has(keyIn(this.tree, execution));
+	}
+
+	/** What was stopped, by whomever, is announced by no message. What is below others is theirs. */
+	async addStopped({ name, lead, execution, outcome }: WorkerStatus, read: (name: string) => Promise<ResultReply>): Promise<void> {
+		if (outcome?.status !== "stopped" || lead || this.has(execution)) return;
+		const reply = await read(name);
+		if ("ended" in reply && reply.ended.execution === execution) this.add(reply.ended);
 	}
 
 	add(result: WorkerResult): void {

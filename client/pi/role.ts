@@ -8,7 +8,6 @@ export type WaitingMethod = "launch" | "result";
 export type Waited<M extends WaitingMethod> = { answer: Methods[M]["result"] } | { parked: true };
 
 export interface Role {
-	readonly kind: "root" | "worker";
 	/** The signal gives it up. */
 	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]>;
 	/** A call that waits; aborting it aborts the wait and nothing else. */

@@ -9,7 +9,7 @@ import type { Notice, Patience } from "./connection.ts";
 import { startDaemon } from "./daemon.ts";
 import type { Places } from "./daemon.ts";
 import { Deliveries } from "./delivery.ts";
-import type { ExecutionId, Identity, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult, WorkerStatus } from "./protocol.ts";
+import type { ExecutionId, Identity, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult } from "./protocol.ts";
 import type { Owed } from "./inbox.ts";
 import { Records } from "./records.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
@@ -31,7 +31,6 @@ export interface RootOptions {
 }
 
 export class Root implements Role {
-	readonly kind = "root";
 	readonly tree: TreeView;
 	readonly deliveries: Deliveries;
 	private readonly options: RootOptions;
@@ -212,7 +211,7 @@ export class Root implements Role {
 		if (!isOpen) return;
 		await this.tree.look();
 		// What was stopped while the session was closed.
-		for (const one of this.tree.workers) if (one.outcome?.status === "stopped") void this.recordStopped(one).catch(() => {});
+		for (const one of this.tree.workers) void this.records.addStopped(one, (name) => this.call("result", { name })).catch(() => {});
 	}
 
 	private missed(error: Error): void {
@@ -256,22 +255,15 @@ export class Root implements Role {
 			if (event.number < (this.nextEvent ?? 0)) continue;
 			this.nextEvent = event.number + 1;
 			if (event.event === "interrupted") this.refreshGeneration();
-			if (event.event === "ended" && event.outcome.status === "stopped") void this.stopped(event).catch(() => {});
+			if (event.event === "ended" && event.outcome.status === "stopped") void this.stopped(event.execution).catch(() => {});
 			this.options.onEvent(event);
 		}
 	}
 
-	private async stopped({ execution }: { execution: ExecutionId }): Promise<void> {
+	private async stopped(execution: ExecutionId): Promise<void> {
 		await this.tree.look();
 		const found = this.tree.workers.find((one) => one.execution === execution);
-		if (found) await this.recordStopped(found);
-	}
-
-	/** What was stopped, by whomever, is announced by no message. What is below others is theirs. */
-	private async recordStopped({ name, lead, execution }: WorkerStatus): Promise<void> {
-		if (lead || this.records.has(execution)) return;
-		const reply = await this.call("result", { name });
-		if ("ended" in reply && reply.ended.execution === execution) this.records.add(reply.ended);
+		if (found) await this.records.addStopped(found, (name) => this.call("result", { name }));
 	}
 
 	/** Somebody has interrupted the tree. What is launched after we know of it is none of what was meant. */

@@ -27,7 +27,6 @@ const PARK_AGAIN_MS = 1_000;
 const ALIVE_EVERY_MS = 60_000;
 
 export class Worker implements Role {
-	readonly kind = "worker";
 	private readonly pi: ExtensionAPI;
 	private readonly start: WorkerStart;
 	private readonly deliveries: Deliveries;
