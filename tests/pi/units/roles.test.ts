@@ -13,11 +13,12 @@ import { WELCOME, daemon } from "./daemon.ts";
 import { FakePi, completion, later } from "./fake.ts";
 import type { Handed } from "./fake.ts";
 
+const ENV = { ...process.env };
+
 function setEnv(t: TestContext, env: Record<string, string>): void {
 	for (const [name, value] of Object.entries(env)) {
-		const before = process.env[name];
 		process.env[name] = value;
-		t.after(() => (before === undefined ? delete process.env[name] : (process.env[name] = before)));
+		t.after(() => (ENV[name] === undefined ? delete process.env[name] : (process.env[name] = ENV[name])));
 	}
 }
 
@@ -121,12 +122,13 @@ test("a worker does not settle between the answer of its call and the turn that 
 });
 
 function rootOf(t: TestContext, pi: FakePi, path: string, patience?: Patience) {
+	const troubles: string[] = [];
+	const root = new Root(pi.api, { settings: () => ({}), onChange: () => {}, onEvent: () => {}, onTrouble: (line) => void troubles.push(line), ...(patience ? { patience } : {}) });
+	// Before the variables are what they were: it would start a daemon that is real.
+	t.after(() => root.end(false));
 	const program = join(dirname(path), "roost");
 	writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify({ socket: path, state_dir: dirname(path) })}'\n`, { mode: 0o755 });
 	setEnv(t, { ROOST_BIN: program });
-	const troubles: string[] = [];
-	const root = new Root(pi.api, { settings: () => ({}), onChange: () => {}, onEvent: () => {}, onTrouble: (line) => void troubles.push(line), ...(patience ? { patience } : {}) });
-	t.after(() => root.end(true));
 	return { root, troubles };
 }
 
