@@ -1,4 +1,5 @@
-//! `roost doctor`: looks at everything that a daemon needs, and says what is wrong and which command mends it. It changes nothing.
+//! `roost doctor`: looks at everything that a daemon needs, and says what is wrong and which command mends it, or what to do. It changes
+//! nothing.
 
 mod daemon;
 mod files;
@@ -17,7 +18,7 @@ use crate::setup::Setup;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost doctor\n  roost doctor --json\n\n\
     It changes nothing and starts no daemon. A warning is something that will do harm one day, or does some; an error is something that\n\
-    does not work now. Below either stands the command that mends it.")]
+    does not work now. Below either stands the command that mends it, or what to do, where that is known.")]
 pub struct DoctorArgs {}
 
 /// How it stands with something.
@@ -35,7 +36,7 @@ pub struct Check {
     name: &'static str,
     level: Level,
     message: String,
-    /// The command that mends it.
+    /// The command that mends it, or what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     mend: Option<String>,
 }
@@ -52,6 +53,11 @@ impl Check {
     fn error(name: &'static str, message: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { level: Level::Error, ..Self::warning(name, message, mend) }
     }
+
+    /// An error of which a hint says what to do, or nothing does.
+    fn failed(name: &'static str, message: String, hint: Option<String>) -> Self {
+        Self { name, level: Level::Error, message, mend: hint }
+    }
 }
 
 #[derive(Serialize)]
@@ -66,7 +72,7 @@ impl DoctorArgs {
         let checks = match setup.config() {
             Ok(config) => all(&Config { start: Start::Never, ..config.without_identity() }),
             // Where nothing can be looked for.
-            Err(failure) => vec![Check::error("places", failure.to_string(), failure.hint().unwrap_or_default())],
+            Err(failure) => vec![Check::failed("places", failure.to_string(), failure.hint())],
         };
         let findings = Findings { ok: checks.iter().all(|check| check.level == Level::Ok), checks };
         if out.json {
