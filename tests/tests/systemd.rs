@@ -301,3 +301,25 @@ fn a_restart_of_the_unit_under_live_work_runs_nothing_twice() {
     // A restart by the user is an order: what ran was stopped, and says so; what was queued goes on.
     assert_eq!(said, [r#""name":"w1""#, r#""name":"w2""#, "R2", "w1 stopped", "1", "1", "continue"]);
 }
+
+/// What filters system calls implies NoNewPrivileges in the manager of a user (systemd.exec), and a manager of root's does not show it.
+#[test]
+fn the_unit_takes_nothing_from_workers() {
+    let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../systemd/roostd.service")).unwrap();
+    let implying = [
+        "NoNewPrivileges",
+        "SystemCall",
+        "LockPersonality",
+        "Restrict",
+        "MemoryDenyWriteExecute",
+        "Private",
+        "Protect",
+        "DynamicUser",
+        "SecureBits",
+        "CapabilityBoundingSet",
+        "ReadOnlyPaths",
+        "InaccessiblePaths",
+    ];
+    let taken: Vec<&str> = unit.lines().filter(|line| implying.iter().any(|word| line.starts_with(word))).collect();
+    assert_eq!(taken, Vec::<&str>::new());
+}
