@@ -77,7 +77,7 @@ impl Config {
         let uid = rustix::process::geteuid().as_raw();
         let [socket, state_dir] = [places.socket, places.state_dir].map(|place| place.filter(|text| !text.is_empty()));
         let surroundings = Surroundings {
-            // The command hands variables over as well.
+            // What the variable says too was asked for by nobody in particular: a worker hands its own on as flags.
             socket_by_flag: socket.is_some() && socket != variable("ROOST_SOCKET"),
             state_dir_by_flag: state_dir.is_some() && state_dir != variable("ROOST_STATE_DIR"),
             socket: socket.or_else(|| variable("ROOST_SOCKET")),

@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape_line};
 use crate::setup::Setup;
+use crate::values;
 
 /// Look for what is wrong with the daemon and its surroundings; exit 1 when something is
 #[derive(Debug, Args)]
@@ -79,11 +80,7 @@ impl DoctorArgs {
             out.json(&findings)?;
         } else {
             for check in &findings.checks {
-                let word = match check.level {
-                    Level::Ok => "ok",
-                    Level::Warning => "warning",
-                    Level::Error => "error",
-                };
+                let word = values::wire_word(&check.level);
                 out.line(&format!("{word:<8} {:<12} {}", check.name, escape_line(&check.message)))?;
                 if let Some(mend) = &check.mend {
                     out.line(&format!("{:21} mend: {}", "", escape_line(mend)))?;
@@ -106,5 +103,5 @@ fn all(config: &Config) -> Vec<Check> {
 fn quoted(path: &std::path::Path) -> String {
     let text = path.display().to_string();
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+@".contains(c));
-    if is_plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if is_plain { text } else { values::shell_quoted(path.as_os_str()).display().to_string() }
 }

@@ -7,7 +7,6 @@ use roost::proto::message::result::{ReadResult, ResultReply, WorkerResult};
 use roost::proto::message::status::WorkerState;
 use roost::proto::rpc::ErrorKind;
 
-use crate::commands::status::state_text;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape, escape_line, note};
@@ -92,7 +91,7 @@ pub fn note_leftovers(result: &WorkerResult) {
 }
 
 fn active(name: String, state: WorkerState, timed_out: bool, out: &mut Out) -> Result<Exit, Failure> {
-    note(&format!("roost: {} has not ended: {}", escape_line(&name), state_text(state)));
+    note(&format!("roost: {} has not ended: {}", escape_line(&name), values::wire_word(&state)));
     if !timed_out {
         note("hint: --wait waits for its end");
     }

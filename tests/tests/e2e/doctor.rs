@@ -81,6 +81,16 @@ fn a_daemon_that_listens_elsewhere_and_one_that_the_lock_does_not_name_are_found
     finds(&home, "lock", "warning", "roost daemon stop");
 }
 
+#[test]
+fn a_number_that_another_daemon_has_by_now_is_nobody_to_be_killed() {
+    let (home, other) = (prepared(), Home::new());
+    let pid = other.start_daemon(&[]).supervisor;
+    fs::write(home.state_dir().join("lock"), format!("{pid}\n")).unwrap();
+    finds(&home, "lock", "ok", "");
+    drop(UnixListener::bind(home.socket()).unwrap());
+    finds(&home, "lock", "warning", "roost daemon start");
+}
+
 /// It may be slow, or read a long journal: that it does not listen is not known.
 #[test]
 fn a_daemon_that_does_not_answer_is_not_to_be_killed_for_its_lock() {

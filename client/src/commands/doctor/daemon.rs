@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::process::Command;
 use std::time::Duration;
 
@@ -56,36 +56,41 @@ fn socket(config: &Config, asked: &Result<Option<DaemonStatusReply>, Error>, wak
 /// The lock itself is not tried: a daemon that starts just now would find it held.
 fn lock(config: &Config, asked: &Result<Option<DaemonStatusReply>, Error>) -> Check {
     let path = config.paths.lock();
-    match fs::File::open(&path) {
+    let file = match fs::File::open(&path).and_then(|file| file.metadata()) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Check::ok("lock", "nobody has locked the state directory"),
         Err(error) => {
             return Check::error("lock", format!("cannot read {}: {error}", path.display()), format!("chmod 600 {}", quoted(&path)));
         }
-        Ok(_) => {}
-    }
-    match (lock_pid(&config.paths), asked) {
-        (Some(pid), Ok(Some(status))) if pid == status.supervisor_pid => Check::ok("lock", format!("held by the daemon (process {pid})")),
-        // It may be the one that does not answer; what is wrong with that one is said of its socket.
-        (Some(pid), Err(_)) if is_daemon(pid) => Check::ok("lock", format!("held by process {pid}")),
-        (Some(pid), _) if is_daemon(pid) => {
-            let message = format!("process {pid} holds the state directory, and does not listen at {}", config.paths.socket.display());
-            Check::error("lock", message, format!("kill {pid}"))
+    };
+    let named = lock_pid(&config.paths);
+    let held = named.filter(|pid| has_open(*pid, &file));
+    let has_socket = || fs::symlink_metadata(&config.paths.socket).is_ok_and(|found| found.file_type().is_socket());
+    match (asked, held, named) {
+        (Ok(Some(status)), _, Some(pid)) if pid == status.supervisor_pid => {
+            Check::ok("lock", format!("held by the daemon (process {pid})"))
         }
-        (_, Ok(Some(status))) => {
+        (Ok(Some(status)), ..) => {
             let message = format!("{} does not name the daemon (process {})", path.display(), status.supervisor_pid);
             Check::warning("lock", message, "roost daemon stop")
         }
-        (Some(pid), Ok(None)) if fs::symlink_metadata(&config.paths.socket).is_ok_and(|found| found.file_type().is_socket()) => {
+        (Ok(None), Some(pid), _) => {
+            let message = format!("process {pid} holds the state directory, and does not listen at {}", config.paths.socket.display());
+            Check::error("lock", message, format!("kill {pid}"))
+        }
+        // It may be the one that does not answer; what is wrong with that one is said of its socket.
+        (Err(_), Some(pid), _) => Check::ok("lock", format!("held by process {pid}")),
+        (Ok(None), None, Some(pid)) if has_socket() => {
             Check::warning("lock", format!("process {pid}, which held it, has died and left its socket"), "roost daemon start")
         }
-        (_, Ok(None) | Err(_)) => Check::ok("lock", "nobody holds the state directory"),
+        (Ok(None) | Err(_), None, _) => Check::ok("lock", "nobody holds the state directory"),
     }
 }
 
-/// One that has ended and was not waited for has no program any more.
-fn is_daemon(pid: u32) -> bool {
-    let program = fs::read_link(format!("/proc/{pid}/exe"));
-    program.is_ok_and(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("roostd")))
+/// Whether the process has this file open: a number alone may be that of another by now.
+fn has_open(pid: u32, file: &fs::Metadata) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|entry| fs::metadata(entry.path()).ok()).any(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()))
 }
 
 /// What runs against what is installed.
