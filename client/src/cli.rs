@@ -183,6 +183,10 @@ mod tests {
         while let Some(verb) = open.pop() {
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Example"), "{}", verb.get_name());
+            // What is not an example is broken to the width of the terminal, and nowhere else.
+            for line in help.lines().filter(|line| !line.is_empty() && !line.starts_with("  ")) {
+                assert!(line.ends_with(['.', ':', ')']) || line.starts_with("Exit codes"), "{}: {line}", verb.get_name());
+            }
             open.extend(verb.get_subcommands().cloned());
         }
     }

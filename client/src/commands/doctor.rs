@@ -18,7 +18,7 @@ use crate::values;
 /// Look for what is wrong with the daemon and its surroundings; exit 1 when something is
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost doctor\n  roost doctor --json\n\n\
-    It changes nothing and starts no daemon. A warning is something that will do harm one day, or does some; an error is something that\n\
+    It changes nothing and starts no daemon. A warning is something that will do harm one day, or does some; an error is something that \
     does not work now. Below either stands the command that mends it, or what to do, where that is known.")]
 pub struct DoctorArgs {}
 
