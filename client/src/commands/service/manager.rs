@@ -1,5 +1,6 @@
 //! The user's systemd, asked by its own command.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -58,6 +59,13 @@ impl Manager {
     /// A property of a unit; empty where it has none.
     pub fn property(&self, unit: &str, name: &str) -> Result<String, Failure> {
         self.call_within(&["show", "--value", "--property", name, unit], ANSWER_WAIT)
+    }
+
+    /// Where both units come from, ours or a package's; `None` where one is missing.
+    pub fn units(&self) -> Result<Option<PathBuf>, Failure> {
+        let [service, socket] = [self.property(SERVICE, "FragmentPath")?, self.property(SOCKET, "FragmentPath")?];
+        let is_missing = service.is_empty() || socket.is_empty();
+        Ok(Path::new(&socket).parent().filter(|_| !is_missing).map(PathBuf::from))
     }
 
     /// The main process of a service; 0 when it has none.
