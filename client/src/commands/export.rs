@@ -11,6 +11,7 @@ use roost::{Connection, EventReader};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
@@ -30,7 +31,7 @@ const LEFT_OUT: &str = "left out";
 pub struct ExportArgs {
     /// The tree; without it that of the environment
     // `tree` is the global option.
-    #[arg(id = "exported", value_name = "TREE")]
+    #[arg(id = "exported", value_name = "TREE", add = candidates::trees())]
     tree: Option<TreeId>,
 }
 

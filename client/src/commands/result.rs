@@ -7,6 +7,7 @@ use roost::proto::message::result::{ReadResult, ResultReply, WorkerResult};
 use roost::proto::message::status::WorkerState;
 use roost::proto::rpc::ErrorKind;
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape, escape_line, note};
@@ -21,7 +22,7 @@ use crate::values;
 )]
 pub struct ResultArgs {
     /// Whose; or the id of an execution (x12), also an earlier one of a worker that was resumed
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::workers())]
     name: String,
     /// Block until it has ended
     #[arg(long)]

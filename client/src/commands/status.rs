@@ -5,6 +5,7 @@ mod draw;
 use clap::Args;
 use roost::proto::message::status::Status;
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
@@ -16,7 +17,7 @@ use crate::values;
 #[command(after_help = "Examples:\n  roost status\n  roost status build\n  roost status --tree t123 --json")]
 pub struct StatusArgs {
     /// Only this worker and what descends from it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::workers())]
     name: Option<String>,
 }
 

@@ -4,6 +4,7 @@ use clap::Args;
 use roost::proto::message::usage::{ReadUsage, UsageReply, WorkerUsage};
 use roost::proto::usage::{Usage, UsageTotals};
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outline;
@@ -19,7 +20,7 @@ use crate::values;
 )]
 pub struct UsageArgs {
     /// Only this worker and all below it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::workers())]
     name: Option<String>,
     /// A line for each worker, below its lead; `--tree` without an ID means the same
     #[arg(long)]
