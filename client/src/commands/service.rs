@@ -137,7 +137,7 @@ fn uninstall(config: Config, now: bool, out: &mut Out) -> Result<Exit, Failure> 
 
 /// Ends the daemon, unless something is live that may not be stopped.
 fn stop(config: Config, now: bool) -> Result<Option<u32>, Failure> {
-    let request = DaemonStop { now, timeout_ms: (!now).then_some(0) };
+    let request = DaemonStop { now, timeout_ms: (!now).then_some(1) };
     match daemon::end(&mut Connection::dial(config)?, &request) {
         Err(Error::Refused(error)) if error.data.kind == ErrorKind::Draining => {
             Err(Failure::service(error.message, "wait for their end, or use `roost service uninstall --now` to stop them"))

@@ -1,7 +1,7 @@
 //! `roost doctor` in homes that were damaged on purpose: each check fails once, says which command mends it, and changes nothing.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -99,7 +99,13 @@ fn a_daemon_that_does_not_answer_is_not_to_be_killed_for_its_lock() {
     let other = home.file("other.sock");
     let listener = UnixListener::bind(&other).unwrap();
     // Whoever it is does not speak our protocol.
-    let speaking = std::thread::spawn(move || listener.incoming().take(2).for_each(|peer| peer.unwrap().write_all(b"what?\n").unwrap()));
+    let speaking = std::thread::spawn(move || {
+        for peer in listener.incoming().take(2) {
+            let mut peer = BufReader::new(peer.unwrap());
+            peer.read_line(&mut String::new()).unwrap();
+            peer.get_mut().write_all(b"what?\n").unwrap();
+        }
+    });
     let doctor = || home.roost(["doctor", "--json", "--socket"]).arg(&other);
     assert_eq!(found(doctor(), "socket").0, "error");
     assert_eq!(found(doctor(), "lock"), ("ok".into(), String::new()));
