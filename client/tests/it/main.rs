@@ -6,6 +6,7 @@
 mod agent;
 mod bounded;
 mod commands;
+mod completions;
 mod connection;
 mod fake;
 mod lead;

@@ -131,6 +131,19 @@ fn whoever_still_waits_when_the_daemon_leaves_hears_why() {
     assert!(!stepped.effects.iter().any(|effect| matches!(effect, Effect::Spawn(_))), "the parent wakes at the next start");
 }
 
+/// Where nothing is live a drain has come to pass, however little time it was given.
+#[test]
+fn a_drain_without_time_is_called_off_only_by_what_is_live() {
+    let mut bench = Bench::new(InterruptScope::All);
+    let worker = bench.launch(Caller::Root(TREE), "w", false);
+    let drain = |call| Command::Drain { call: Some(call), now: false, timeout_ms: Some(0) };
+    let (call, stepped) = bench.ask(drain);
+    assert!(matches!(refusal(&stepped, call), Some(Rejection::StillRunning { live: 1, .. })));
+    bench.step(Command::Exited { incarnation: worker, status: ExitStatus::Code(0), leftovers: Vec::new() });
+    let (call, stepped) = bench.ask(drain);
+    assert_eq!(reply(&stepped, call), Some(&Reply::Drained { stopped: 0 }));
+}
+
 #[test]
 fn a_lead_is_told_of_a_child_that_somebody_else_has_stopped() {
     let mut bench = Bench::new(InterruptScope::All);
