@@ -126,7 +126,7 @@ fn serve(flags: &DaemonFlags, announcer: &mut Announcer) -> Result<u8, Superviso
             made.keep();
         }
     })?;
-    made.hold(paths.lock(), &lock).map_err(SupervisorError::system("keeping the lock"))?;
+    made.hold(&paths, &lock).map_err(SupervisorError::system("keeping the lock"))?;
     let listening = match activated {
         Some(taken) => taken.map_err(SupervisorError::system("taking the service manager's socket"))?,
         None => Listening::bind(&paths.socket)?,

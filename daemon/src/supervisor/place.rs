@@ -159,10 +159,11 @@ impl Made {
     }
 
     /// The lock is ours: its file is, and may go while it is held.
-    pub fn hold(&mut self, path: PathBuf, lock: &File) -> io::Result<()> {
+    pub fn hold(&mut self, paths: &Paths, lock: &File) -> io::Result<()> {
         self.lock = Some(lock.try_clone()?);
-        self.file(path);
-        Ok(())
+        self.file(paths.lock());
+        // Whoever had the lock until now may have taken away what was there when we looked.
+        self.directory(&paths.executions())
     }
 
     /// Makes a private directory with all above it.
@@ -347,7 +348,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
         fs::remove_file(dir.path().join("b")).unwrap();
         let (paths, mut made) = prepare(&private(dir.path())).unwrap();
-        made.hold(paths.lock(), &hold::lock(&paths).unwrap()).unwrap();
+        made.hold(&paths, &hold::lock(&paths).unwrap()).unwrap();
         assert!(matches!(hold::lock(&paths), Err(Refusal::Held { .. })));
         drop(made);
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
@@ -357,6 +358,10 @@ mod tests {
         let other = hold::lock(&paths).unwrap();
         drop(made);
         assert!(matches!(hold::lock(&paths), Err(Refusal::Held { .. })));
+        // Nor does it miss what a refused start takes with it.
+        assert!(!paths.executions().exists());
+        Made::default().hold(&paths, &other).unwrap();
+        assert!(paths.executions().exists());
         fs::remove_dir_all(&paths.state_dir).unwrap();
         drop(other);
         let (paths, made) = prepare(&private(dir.path())).unwrap();
