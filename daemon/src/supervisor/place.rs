@@ -360,8 +360,10 @@ mod tests {
         assert!(matches!(hold::lock(&paths), Err(Refusal::Held { .. })));
         // Nor does it miss what a refused start takes with it.
         assert!(!paths.executions().exists());
-        Made::default().hold(&paths, &other).unwrap();
+        let mut made = Made::default();
+        made.hold(&paths, &other).unwrap();
         assert!(paths.executions().exists());
+        drop(made);
         fs::remove_dir_all(&paths.state_dir).unwrap();
         drop(other);
         let (paths, made) = prepare(&private(dir.path())).unwrap();
