@@ -44,7 +44,7 @@ pub const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Waits for what no descriptor tells of.
 #[track_caller]
-pub fn until(what: &str, is_so: impl Fn() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
