@@ -35,7 +35,7 @@ pub use tree::{Tree, by_name, is_up, outcome_of};
 pub use user_manager::UserManager;
 pub use wire::{Wire, kind_of};
 
-pub use super::not_tested::not_tested;
+pub use roost_not_tested::not_tested;
 
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@ use roost_proto::link::ToBroker;
 
 use super::{Connection, Driver, DriverError, Due, Turn};
 use crate::journal::Spec;
-use crate::session::{Arrival, FromSession, Kept, Outgoing, Payload, connection_of, translate};
+use crate::session::{Arrival, FromSession, Kept, Outgoing, Payload, Room, connection_of, translate};
 
 impl Driver {
     /// One message of the supervisor.
@@ -34,7 +34,7 @@ impl Driver {
     /// One message of a connection. What it holds may go into the batch, so its room is taken as long as the turn.
     pub(super) fn arrived(&mut self, turn: &mut Turn, arrival: Arrival) -> Result<(), DriverError> {
         let Arrival { message, room } = arrival;
-        turn.rooms.push(room);
+        turn.rooms.extend(Some(room).filter(Room::is_taken));
         self.take(turn, message)
     }
 
