@@ -352,6 +352,32 @@ fn a_restart_of_the_unit_under_live_work_runs_nothing_twice() {
     assert_eq!(said, [r#""name":"w1""#, r#""name":"w2""#, "R2", "w1 stopped", "1", "1", "continue"]);
 }
 
+/// What the kernel lets a process do.
+const RIGHTS: &str = "grep -E '^(NoNewPrivs|Seccomp|Seccomp_filters|Cap[A-Z][a-z]+):' /proc/self/status";
+
+#[test]
+fn a_worker_of_the_unit_may_do_what_a_plain_process_may() {
+    let home = Home::new();
+    let script = format!(
+        r#"
+        roost service install >/dev/null
+        roost run -- {RIGHTS} | tee "$F/rights"
+        # That it would be seen if the unit took something.
+        roost daemon stop >/dev/null
+        mkdir -p "$XDG_CONFIG_HOME/systemd/user/roostd.service.d"
+        printf '[Service]\nNoNewPrivileges=yes\nSystemCallArchitectures=native\n' >"$XDG_CONFIG_HOME/systemd/user/roostd.service.d/test.conf"
+        systemctl --user daemon-reload
+        roost run -- {RIGHTS} | diff "$F/rights" - | sed -n 's/^> \([^:]*\):.*/\1/p'
+    "#
+    );
+    let Some(said) = lines(&home, &script) else { return };
+    let plain = home.sh(RIGHTS).run().ok();
+    let plain: Vec<&str> = plain.text().lines().collect();
+    assert!(plain.len() >= 7, "{plain:?}");
+    assert_eq!(said[..plain.len()], plain);
+    assert_eq!(said[plain.len()..][..2], ["NoNewPrivs", "Seccomp"], "{said:?}");
+}
+
 /// What filters system calls implies NoNewPrivileges in the manager of a user (systemd.exec), and a manager of root's does not show it.
 #[test]
 fn the_unit_takes_nothing_from_workers() {

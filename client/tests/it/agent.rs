@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::bounded::start as start_bounded;
 use crate::fake;
-use crate::not_tested::not_tested;
 use crate::peer::{self, Peer, Talk, completion};
+use roost_not_tested::not_tested;
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")

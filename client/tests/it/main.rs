@@ -11,8 +11,6 @@ mod connection;
 mod fake;
 mod lead;
 mod logs;
-#[path = "../../../tests/src/not_tested.rs"]
-mod not_tested;
 mod peer;
 mod run;
 mod start;
