@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use roost_core::command::Claim;
+use roost_not_tested::not_tested;
 use roost_proto::id::{Epoch, Token, TreeId, WorkerId};
 use roost_proto::limits::{
     CALLS_PER_CONNECTION_MAX, HELLO_BYTES_MAX, LINE_BYTES_FREE, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, RESULTS_PER_CONNECTION_MAX,
@@ -15,12 +16,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-
-// The wings do not know each other, their tests neither.
-#[allow(clippy::duplicate_mod)]
-#[path = "../../../tests/src/not_tested.rs"]
-mod not_tested;
-use not_tested::not_tested;
 
 /// Far beyond what anything here takes; a test that waits in vain fails by it.
 const PATIENCE: Duration = Duration::from_secs(60);
