@@ -31,6 +31,7 @@ export interface Methods {
   "usage": { params: ReadUsage; result: UsageReply };
   "events": { params: ReadEvents; result: EventsReply };
   "daemon.status": { params: DaemonStatus; result: DaemonStatusReply };
+  "daemon.metrics": { params: DaemonMetrics; result: DaemonMetricsReply };
   "daemon.stop": { params: DaemonStop; result: DaemonStopReply };
   "daemon.restart": { params: DaemonRestart; result: DaemonRestartReply };
 }
@@ -137,6 +138,15 @@ export type Close = {
 export type Closed = {
   /** How many active workers were stopped for it. */
   stopped: number,
+};
+
+/** Asks for what is counted of the daemon's work. */
+export type DaemonMetrics = Record<symbol, never>;
+
+/** Answer to [`DaemonMetrics`]. */
+export type DaemonMetricsReply = {
+  /** OpenMetrics text. Counters begin at the start of the broker. */
+  text: string,
 };
 
 /** Starts the broker anew with the installed binary. Workers and the supervisor stay. */

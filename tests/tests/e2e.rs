@@ -25,6 +25,8 @@ mod hostile;
 mod json;
 #[path = "e2e/many.rs"]
 mod many;
+#[path = "e2e/metrics.rs"]
+mod metrics;
 #[path = "e2e/mistakes.rs"]
 mod mistakes;
 #[path = "e2e/output.rs"]

@@ -65,3 +65,13 @@ fn every_known_bug_was_caught() {
     assert!(missing.is_empty(), "docs/mutations.md has no result of {missing:?}: run tests/mutations/run");
     assert!(!table.contains("**survives**"), "a known bug survives");
 }
+
+/// The simulation would hide it if the exhaustive cases looked at nothing.
+#[test]
+fn the_exhaustive_cases_bite_by_themselves() {
+    let table = fs::read_to_string(root().join("docs/mutations.md")).unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    let last = rows.filter_map(|line| line.trim_end_matches(" |").rsplit(" | ").next());
+    let caught = last.filter(|what| !["-", "not run", "yes"].contains(what)).count();
+    assert!(caught >= 10, "the exhaustive cases have caught only {caught}: MUTATION_TESTS=exhaustive tests/mutations/run NAME...");
+}
