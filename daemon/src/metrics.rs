@@ -80,17 +80,23 @@ impl Metrics {
     /// A step was taken. `declines`: its command declined to park.
     pub fn observe(&self, stepped: &Stepped, declines: bool) {
         for Record { event, .. } in &stepped.records {
-            match event {
-                Event::SlotTaken { grant: Grant::Start, .. } => {
-                    self.admissions.inc();
+            if let Event::SlotTaken { grant, .. } = event {
+                match grant {
+                    Grant::Start => {
+                        self.admissions.inc();
+                    }
+                    Grant::EarlyWake => one(&self.wakes, "kind", "early"),
+                    Grant::FinalWake => one(&self.wakes, "kind", "final"),
+                    Grant::Return => {}
                 }
-                Event::SlotTaken { grant: Grant::EarlyWake, .. } => one(&self.wakes, "kind", "early"),
-                Event::SlotTaken { grant: Grant::FinalWake, .. } => one(&self.wakes, "kind", "final"),
-                Event::ParkAsked { .. } => one(&self.parks, "event", "asked"),
-                Event::Parked { .. } => one(&self.parks, "event", "parked"),
-                Event::ParkCancelled { .. } => one(&self.parks, "event", if declines { "declined" } else { "called_off" }),
-                Event::Ended { outcome, .. } => one(&self.ended, "outcome", word(outcome)),
-                _ => {}
+            } else if let Event::ParkAsked { .. } = event {
+                one(&self.parks, "event", "asked");
+            } else if let Event::Parked { .. } = event {
+                one(&self.parks, "event", "parked");
+            } else if let Event::ParkCancelled { .. } = event {
+                one(&self.parks, "event", if declines { "declined" } else { "called_off" });
+            } else if let Event::Ended { outcome, .. } = event {
+                one(&self.ended, "outcome", word(outcome));
             }
         }
         self.wakes.get_or_create(&[("kind", "promoted")]).inc_by(stepped.promoted);
