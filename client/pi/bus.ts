@@ -57,7 +57,7 @@ async function spawn(pi: ExtensionAPI, root: Root, ctx: ExtensionContext, asked:
 		throw new Curated((error as Error).message);
 	}
 	const receipt = await root.call("launch", { request_id: requestId(), tasks: [launchable], submitter: submitter(ctx) });
-	root.launched(launchedDetails(receipt, [task.task]));
+	root.launched(launchedDetails(root.treeId(), receipt, [task.task]));
 	const [first] = receipt.tasks;
 	return { id: first?.worker, name: first?.name, execution: first?.execution, job: receipt.job, status: first?.status };
 }

@@ -4,12 +4,13 @@
  */
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { SUBAGENT_COMPLETION_TYPE, detailsFrom, singleResult } from "./details.ts";
-import type { ExecutionId, WorkerResult } from "./protocol.ts";
+import type { ExecutionId, TreeId, WorkerResult } from "./protocol.ts";
 import { foregroundText, readText } from "./texts.ts";
 import type { WaitAnswer, WaitingCall, Waits } from "./waits.ts";
 
 export interface ParkableOptions {
 	waits: Waits;
+	treeId(): TreeId;
 	consumed(executions: ExecutionId[]): void;
 }
 
@@ -89,7 +90,7 @@ export class ParkableWaits {
 	}
 
 	private tell(content: string, results: WorkerResult[]): void {
-		const details = detailsFrom(results.map((result) => singleResult(result)));
+		const details = detailsFrom(results.map((result) => singleResult(this.options.treeId(), result)));
 		this.pi.sendMessage({ customType: SUBAGENT_COMPLETION_TYPE, content, display: true, details }, { deliverAs: "steer", triggerTurn: true });
 	}
 }

@@ -35,7 +35,7 @@ export class Records {
 		const key = keyIn(this.tree, result.execution);
 		if (this.known.has(key)) return;
 		this.known.add(key);
-		const details = { ...detailsFrom([singleResult(result)]), asyncJobId: result.job, asyncTaskIndex: result.task_index, roost: { id: key, keys: [key] } };
+		const details = { ...detailsFrom([singleResult(this.tree, result)]), asyncJobId: result.job, asyncTaskIndex: result.task_index, roost: { id: key, keys: [key] } };
 		this.pi.appendEntry(RECORD_TYPE, compactDetails(details));
 	}
 }

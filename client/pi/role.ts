@@ -1,7 +1,7 @@
 /** What the tools need of a root or a worker. */
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import type { SubagentDetails } from "./contracts.ts";
-import type { ExecutionId, Methods, WorkerResult } from "./protocol.ts";
+import type { ExecutionId, Methods, TreeId, WorkerResult } from "./protocol.ts";
 
 /** A call that waits for others to end. */
 export type WaitingMethod = "launch" | "result";
@@ -11,6 +11,8 @@ export type Waited<M extends WaitingMethod> = { answer: Methods[M]["result"] } |
 
 export interface Role {
 	readonly kind: "root" | "worker";
+	/** The tree that it is in. */
+	treeId(): TreeId;
 	/** The signal gives it up. */
 	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]>;
 	/** A call that waits; aborting it aborts the wait and nothing else. */

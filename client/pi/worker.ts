@@ -10,7 +10,7 @@ import { saveContext, savedCalls } from "./context.ts";
 import { Deliveries } from "./delivery.ts";
 import { workerIdentity } from "./identity.ts";
 import type { WorkerStart } from "./identity.ts";
-import type { Activity, ExecutionId, Item, Methods, Welcome, WorkerResult } from "./protocol.ts";
+import type { Activity, ExecutionId, Item, Methods, TreeId, Welcome, WorkerResult } from "./protocol.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
 import { NO_POWERS, Toolset } from "./toolset.ts";
 import { endedBadly, textOf, turnEnd } from "./turn.ts";
@@ -52,6 +52,7 @@ export class Worker implements Role {
 		this.toolset = new Toolset(pi);
 		this.waiting = new ParkableWaits(pi, {
 			waits: new Waits({ reach: () => this.reach(), greeting: () => ({ identity: workerIdentity() }) }),
+			treeId: () => this.treeId(),
 			consumed: (executions) => this.consumed(executions),
 		});
 		this.deliveries = new Deliveries(pi, {
@@ -62,6 +63,10 @@ export class Worker implements Role {
 	}
 
 	// What the tools ask for.
+
+	treeId(): TreeId {
+		return workerIdentity().tree;
+	}
 
 	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]> {
 		if (!this.connection) return Promise.reject(new Error("there is no connection to roostd yet"));
