@@ -54,6 +54,6 @@ pub use lead::{Lead, LeadEvent};
 pub use meter::{UsageMeter, cached_apart, cached_within};
 pub use roost_proto as proto;
 pub use roost_proto::usage::nano_dollars;
-pub use submit::{request_id, submitter, task};
+pub use submit::{request_id, submitter, task, worker_task};
 pub use watch::Watcher;
 pub use worker::{Turn, Waited, Worker, WorkerEvent};

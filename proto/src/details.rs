@@ -4,21 +4,21 @@
 //! results, put into one list and summed is the client library's business. Field names are those of the hosts. Money is nano-dollars in
 //! memory and US dollars in JSON.
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 
 use crate::id::{ExecutionId, JobId, TreeId, WorkerId};
 use crate::outcome::Outcome;
 
 mod usd;
+mod version;
+
+pub use version::{COMPACT_SCHEMA_VERSION, SchemaVersion};
 
 /// The `customType` of a message that has results of subagents in it.
 pub const SUBAGENT_COMPLETION_TYPE: &str = "subagent_completion";
 
 /// The `customType` of words to or from a subagent that are no result.
 pub const SUBAGENT_MESSAGE_TYPE: &str = "subagent_message";
-
-/// The version of the compact form.
-pub const COMPACT_SCHEMA_VERSION: u32 = 3;
 
 /// The deepest worker that a usage tree shows: readers of JSON bound their nesting, usually at 128, and a level takes two.
 pub const USAGE_TREE_DEPTH_MAX: u32 = 40;
@@ -111,37 +111,6 @@ pub struct RoostMark {
     pub id: String,
     /// Executions and messages that it brought, each after its tree and a slash.
     pub keys: Vec<String>,
-}
-
-/// The number 3 and nothing else.
-#[cfg_attr(feature = "schema", derive(ts_rs::TS), ts(type = "3"))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(into = "u32")]
-pub struct SchemaVersion;
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for SchemaVersion {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "SchemaVersion".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"const": COMPACT_SCHEMA_VERSION, "description": "The number 3 and nothing else."})
-    }
-}
-
-impl From<SchemaVersion> for u32 {
-    fn from(_: SchemaVersion) -> Self {
-        COMPACT_SCHEMA_VERSION
-    }
-}
-
-impl<'de> Deserialize<'de> for SchemaVersion {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match u32::deserialize(from)? {
-            COMPACT_SCHEMA_VERSION => Ok(Self),
-            other => Err(de::Error::custom(format!("schema version {other}, and this reads version {COMPACT_SCHEMA_VERSION}"))),
-        }
-    }
 }
 
 /// A direct worker: a placeholder until its outcome is there. What the live and the compact form have in common.
