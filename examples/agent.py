@@ -30,7 +30,7 @@ class Roost:
 
     def __init__(self):
         self.socket, self.buffer, self.pushed, self.last_id = None, b"", collections.deque(), 0
-        self.orders = [sys.stdin]
+        self.orders, self.order = [sys.stdin], b""
         self.connect()
 
     def connect(self):
@@ -86,9 +86,12 @@ class Roost:
                 if b"\n" not in self.buffer:
                     ready, _, _ = select.select([self.socket, *self.orders], [], [])
                     if sys.stdin in ready:
-                        if os.read(sys.stdin.fileno(), 512) == b"exit\n":
+                        piece = os.read(sys.stdin.fileno(), 512)
+                        self.order += piece
+                        if b"exit" in self.order.split(b"\n")[:-1]:
                             return None
-                        self.orders = []  # The supervisor died; the next one goes on with us.
+                        if not piece:
+                            self.orders = []  # The supervisor died; the next one goes on with us.
                     if self.socket not in ready:
                         continue
                 self.pushed.append(self.read_line())

@@ -6,6 +6,8 @@ import type { ExecutionId, JobId, Outcome, TreeId, WorkerId } from "./protocol.t
 export const SUBAGENT_COMPLETION_TYPE = "subagent_completion";
 /** The `customType` of words to or from a subagent that are no result. */
 export const SUBAGENT_MESSAGE_TYPE = "subagent_message";
+/** The `customType` of an entry of a session that keeps the compact details of one execution that has ended. */
+export const SUBAGENT_RECORD_TYPE = "subagents:record";
 /** The version of the compact form. */
 export const COMPACT_SCHEMA_VERSION = 3;
 /** The deepest worker that a usage tree shows. */

@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use roost::Places;
 use roost::proto::id::TreeId;
 
+use crate::candidates;
 use crate::commands;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -31,7 +32,7 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "DIR", value_parser = OsStringValueParser::new())]
     state_dir: Option<OsString>,
     /// Act in this open tree, as its root
-    #[arg(long, global = true, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, global = true, value_name = "ID", num_args = 0..=1, default_missing_value = "", add = candidates::trees())]
     tree: Option<TreeWord>,
     /// Print JSON
     #[arg(long, global = true)]
@@ -84,10 +85,14 @@ enum Verb {
     Export(commands::export::ExportArgs),
     Doctor(commands::doctor::DoctorArgs),
     Completions(commands::completions::CompletionsArgs),
+    Man(commands::man::ManArgs),
 }
 
 /// The whole command: its exit code is all that is left to do for `main`.
 pub fn run(arguments: Vec<OsString>) -> Exit {
+    if let Some(exit) = candidates::answer(&arguments) {
+        return exit;
+    }
     let json = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     let mut out = Out::new(json);
     let cli = match Cli::try_parse_from(arguments) {
@@ -144,6 +149,7 @@ impl Cli {
             Verb::Export(args) => args.run(&setup, out),
             Verb::Doctor(args) => args.run(&setup, out),
             Verb::Completions(args) => args.run(out),
+            Verb::Man(args) => args.run(out),
         }
     }
 }
@@ -183,6 +189,10 @@ mod tests {
         while let Some(verb) = open.pop() {
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Example"), "{}", verb.get_name());
+            // What is not an example is broken to the width of the terminal, and nowhere else.
+            for line in help.lines().filter(|line| !line.is_empty() && !line.starts_with("  ")) {
+                assert!(line.ends_with(['.', ':', ')']) || line.starts_with("Exit codes"), "{}: {line}", verb.get_name());
+            }
             open.extend(verb.get_subcommands().cloned());
         }
     }

@@ -10,6 +10,7 @@ pub mod export;
 pub mod inbox;
 pub mod interrupt;
 pub mod logs;
+pub mod man;
 pub mod message;
 pub mod open;
 pub mod park;

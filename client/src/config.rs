@@ -77,7 +77,7 @@ impl Config {
         let uid = rustix::process::geteuid().as_raw();
         let [socket, state_dir] = [places.socket, places.state_dir].map(|place| place.filter(|text| !text.is_empty()));
         let surroundings = Surroundings {
-            // The command hands variables over as well.
+            // What the variable says too was asked for by nobody in particular: a worker hands its own on as flags.
             socket_by_flag: socket.is_some() && socket != variable("ROOST_SOCKET"),
             state_dir_by_flag: state_dir.is_some() && state_dir != variable("ROOST_STATE_DIR"),
             socket: socket.or_else(|| variable("ROOST_SOCKET")),
@@ -132,7 +132,10 @@ fn unit_directory(surroundings: &Surroundings) -> Option<PathBuf> {
 /// Whether the user has a manager of units that knows our socket.
 fn has_unit(surroundings: &Surroundings, own: Option<&Path>) -> bool {
     let runs = surroundings.xdg_runtime_dir.as_ref().is_some_and(|directory| Path::new(directory).join("systemd/private").exists());
-    runs && own.into_iter().chain(UNIT_DIRECTORIES.map(Path::new)).any(|directory| directory.join("roostd.socket").exists())
+    let unit = |directory: &Path| directory.join("roostd.socket");
+    // The first one counts, and one that is masked is a link to /dev/null.
+    let found = own.into_iter().chain(UNIT_DIRECTORIES.map(Path::new)).map(unit).find(|unit| unit.exists());
+    runs && found.is_some_and(|unit| unit.is_file())
 }
 
 /// The usual words for no.

@@ -8,7 +8,7 @@ mod role;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use roost_proto::limits::LINE_BYTES_MAX;
 use roost_proto::message::session::{Hello, Identity, Welcome};
@@ -135,6 +135,17 @@ impl Connection {
         if self.config.start == Start::Await { Patience::Unbounded } else { asked }
     }
 
+    /// How long an answer may take; `None`: as long as it does.
+    fn within(&self, patience: Patience) -> Option<Duration> {
+        (patience == Patience::Brief).then_some(self.config.answer_within)
+    }
+
+    /// The same for a hello. Where a unit listens the socket is there before the daemon, so that this is what waits for its start.
+    fn hello_within(&self) -> Option<Duration> {
+        let within = self.within(self.patience(Patience::Brief));
+        if self.config.by_unit { within.map(|within| within.max(start::READY_WAIT)) } else { within }
+    }
+
     /// How long a daemon that went away is waited for.
     pub(crate) fn outage(&self, asked: Patience) -> Outage {
         Outage::new((self.patience(asked) == Patience::Brief).then_some(self.config.back_within))
@@ -142,7 +153,7 @@ impl Connection {
 
     fn attempt<R: Request>(&mut self, request: &R, patience: Patience) -> Result<R::Reply, Attempt> {
         let Some(mut link) = self.link.take() else { return Err(Attempt::Broken(io::ErrorKind::NotConnected.into())) };
-        let reply = self.exchange(&mut link, request, patience);
+        let reply = self.exchange(&mut link, request, self.within(patience));
         // A call that was not answered leaves a connection that nobody can say anything of.
         if matches!(&reply, Ok(_) | Err(Attempt::Final(Error::Refused(_)))) {
             self.link = Some(link);
@@ -150,24 +161,21 @@ impl Connection {
         reply
     }
 
-    fn exchange<R: Request>(&mut self, link: &mut Link, request: &R, patience: Patience) -> Result<R::Reply, Attempt> {
+    fn exchange<R: Request>(&mut self, link: &mut Link, request: &R, within: Option<Duration>) -> Result<R::Reply, Attempt> {
         self.last_id += 1;
         let id = self.last_id;
-        let deadline = match patience {
-            Patience::Brief => Some(Instant::now() + self.config.answer_within),
-            Patience::Unbounded => None,
-        };
+        let deadline = within.map(|within| Instant::now() + within);
         let line = line(id, request)?;
-        link.send(line).map_err(|error| self.broken::<R>(error, patience))?;
+        link.send(line).map_err(|error| self.broken::<R>(error, within))?;
         loop {
-            let answer = link.receive(deadline).map_err(|error| self.broken::<R>(error, patience))?;
+            let answer = link.receive(deadline).map_err(|error| self.broken::<R>(error, within))?;
             // Unless they are kept, notifications, and answers to calls that were given up, are passed over.
             if answer.method.is_some() || answer.id.is_some_and(|other| other != id) {
                 self.set_aside(answer);
                 continue;
             }
             if let (None, Some(error)) = (answer.id, &answer.error)
-                && is_shown_out(error.data.kind, patience)
+                && is_shown_out(error.data.kind, within.is_none())
             {
                 return Err(Attempt::Broken(io::Error::other(error.message.clone())));
             }
@@ -175,12 +183,12 @@ impl Connection {
         }
     }
 
-    fn broken<R: Request>(&self, error: io::Error, patience: Patience) -> Attempt {
+    fn broken<R: Request>(&self, error: io::Error, within: Option<Duration>) -> Attempt {
         let kind = error.kind();
-        if kind == io::ErrorKind::TimedOut && patience == Patience::Brief {
+        if let (io::ErrorKind::TimedOut, Some(within)) = (kind, within) {
             Attempt::Final(Error::Unanswered {
                 method: R::METHOD,
-                seconds: self.config.answer_within.as_secs(),
+                seconds: within.as_secs(),
                 socket: self.config.paths.socket.clone(),
                 pid: start::lock_pid(&self.config.paths),
             })
@@ -224,8 +232,7 @@ impl Connection {
             role: self.role.as_ref().map(|role| role.asked),
             capabilities: self.role.as_ref().map(|role| role.capabilities.clone()).unwrap_or_default(),
         };
-        let patience = self.patience(Patience::Brief);
-        self.welcome = Some(self.exchange(&mut link, &hello, patience)?);
+        self.welcome = Some(self.exchange(&mut link, &hello, self.hello_within())?);
         self.link = Some(link);
         self.greetings += 1;
         Ok(())
@@ -238,8 +245,8 @@ impl Connection {
 
 /// Whether an error that answers no call is the end of a connection that may be made again: who was slow to say hello (it stood
 /// still in between) was shown out, and somebody who has the time may come back when there is room.
-fn is_shown_out(kind: ErrorKind, patience: Patience) -> bool {
-    kind == ErrorKind::HelloFirst || (kind == ErrorKind::Limit && patience == Patience::Unbounded)
+fn is_shown_out(kind: ErrorKind, has_time: bool) -> bool {
+    kind == ErrorKind::HelloFirst || (kind == ErrorKind::Limit && has_time)
 }
 
 fn line<R: Request>(id: u64, request: &R) -> Result<Vec<u8>, Error> {

@@ -25,6 +25,7 @@
 //! in [`plain`]; one that speaks the worker protocol is a [`Worker`], and a root that is told of its children is a [`Lead`].
 
 mod answer;
+mod bounded;
 mod calls;
 mod config;
 mod connection;
@@ -45,6 +46,7 @@ mod watch;
 mod worker;
 
 pub use answer::{AnswerBytes, open_answer};
+pub use bounded::output_within;
 pub use config::{Config, Places, Start};
 pub use connection::Connection;
 pub use error::{Error, kind_text};
@@ -54,6 +56,7 @@ pub use lead::{Lead, LeadEvent};
 pub use meter::{UsageMeter, cached_apart, cached_within};
 pub use roost_proto as proto;
 pub use roost_proto::usage::nano_dollars;
+pub use start::{daemon_program, lock_pid};
 pub use submit::{request_id, submitter, task, worker_task};
 pub use watch::Watcher;
 pub use worker::{Turn, Waited, Worker, WorkerEvent};

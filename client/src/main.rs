@@ -1,5 +1,6 @@
 //! The command `roost`: parse, one call, print. Everything it knows of sockets is in the library of the same name.
 
+mod candidates;
 mod cli;
 mod commands;
 mod exit;

@@ -119,7 +119,8 @@ impl SettingsArgs {
 
     /// The flags that were given and ask for something else than what an open tree has.
     fn without_effect_on(&self, tree: &Settings) -> Vec<&'static str> {
-        self.given_where(|differs| differs(&self.settings(), tree))
+        let asked = self.over(tree.clone());
+        self.given_where(|differs| differs(&asked, tree))
     }
 
     fn given_where(&self, wanted: impl Fn(fn(&Settings, &Settings) -> bool) -> bool) -> Vec<&'static str> {
@@ -152,7 +153,11 @@ impl SettingsArgs {
 
     /// As the wire has them.
     pub fn settings(&self) -> Settings {
-        let default = Settings::default();
+        self.over(Settings::default())
+    }
+
+    /// These settings, with what was asked for.
+    fn over(&self, default: Settings) -> Settings {
         Settings {
             cap: self.cap.unwrap_or(default.cap),
             budget: self.budget.unwrap_or(default.budget),
@@ -175,7 +180,7 @@ impl SettingsArgs {
                 Scope::Foreground => InterruptScope::Foreground,
                 Scope::None => InterruptScope::None,
             }),
-            group_caps: self.group_cap.iter().cloned().collect(),
+            group_caps: default.group_caps.into_iter().chain(self.group_cap.iter().cloned()).collect(),
             delivery: self.delivery.map_or(default.delivery, |when| match when {
                 Delivery::Steer => DeliveryMode::Steer,
                 Delivery::FollowUp => DeliveryMode::FollowUp,
@@ -188,6 +193,37 @@ impl SettingsArgs {
                 Joined::Smart => Join::Smart,
             }),
             timing: timing::changed(default.timing, &self.set),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        settings: SettingsArgs,
+    }
+
+    fn asked(line: &str) -> SettingsArgs {
+        Line::try_parse_from(line.split(' ')).unwrap().settings
+    }
+
+    #[test]
+    fn what_an_open_tree_has_already_is_not_without_effect_and_what_was_not_asked_for_is_not_compared() {
+        let tree =
+            asked("roost --cap 3 --group-cap a=1 --group-cap b=2 --set hold=1s --set idle=1m --join group --delivery follow_up").settings();
+        for same in ["roost", "roost --cap 3", "roost --group-cap b=2", "roost --set idle=60s", "roost --join group --set hold=1s"] {
+            assert_eq!(asked(same).without_effect_on(&tree), Vec::<&str>::new(), "{same}");
+        }
+        let others =
+            [("--cap 4 --budget 50", "--cap"), ("--group-cap b=3", "--group-cap"), ("--set startup=1s", "--set"), ("--depth 7", "--depth")];
+        for (line, flag) in others {
+            assert_eq!(asked(&format!("roost {line}")).without_effect_on(&tree), [flag], "{line}");
         }
     }
 }

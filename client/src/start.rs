@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use roost_proto::paths::Paths;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::bounded::output_within;
 use crate::config::{Config, Start};
 use crate::error::Error;
 use crate::link::{Link, is_absent};
@@ -24,7 +25,9 @@ const EXIT_LOCK_HELD: i32 = 3;
 /// How long a daemon that holds the lock and does not listen may take to do either: it is starting, or leaving.
 const LOCK_HELD_WAIT: Duration = Duration::from_secs(5);
 /// How long a start may take: replaying a long journal counts.
-const READY_WAIT: Duration = Duration::from_secs(120);
+pub(crate) const READY_WAIT: Duration = Duration::from_secs(120);
+/// How long systemd may take to listen.
+const UNIT_WAIT: Duration = Duration::from_secs(30);
 /// Identities and wishes of the caller that are none of the daemon's.
 const NOT_INHERITED: [&str; 7] =
     ["ROOST_TREE", "ROOST_WORKER", "ROOST_TOKEN", "ROOST_EPOCH", "ROOST_CONTEXT", "ROOST_WAKE", "ROOST_NO_START"];
@@ -40,7 +43,7 @@ pub(crate) fn reach(config: &Config) -> Result<Link, Error> {
 }
 
 /// The process that the daemon's lock file names.
-pub(crate) fn lock_pid(paths: &Paths) -> Option<u32> {
+pub fn lock_pid(paths: &Paths) -> Option<u32> {
     fs::read_to_string(paths.lock()).ok()?.split_whitespace().next()?.parse().ok()
 }
 
@@ -62,17 +65,15 @@ fn dial(config: &Config) -> Result<Option<Link>, Error> {
 fn start(config: &Config) -> Result<Link, Error> {
     // Dropping the file releases the lock; the next in line finds a daemon that listens.
     let _lock = start_lock(&config.paths)?;
-    if config.by_unit && config.daemon_flags.is_empty() {
-        unit_listens()?;
-        return dial(config)?.ok_or(Error::NoDaemon { socket: config.paths.socket.clone() });
-    }
-    let program = program(config)?;
     let since = Instant::now();
     loop {
+        // Somebody else may have started one while we waited for the lock. A unit that began to listen then would take its socket.
         if let Some(link) = dial(config)? {
             return Ok(link);
         }
-        match launch(config, &program)? {
+        let started =
+            if config.by_unit && config.daemon_flags.is_empty() { unit_listens()? } else { launch(config, &daemon_program(config)?)? };
+        match started {
             Started::Ready => {
                 let socket = config.paths.socket.clone();
                 return dial(config)?.ok_or(Error::NoDaemon { socket });
@@ -87,12 +88,12 @@ fn start(config: &Config) -> Result<Link, Error> {
 }
 
 /// Has systemd listen, which then starts the daemon. Where it does not want to nobody else starts one: it may have given it up.
-fn unit_listens() -> Result<(), Error> {
+fn unit_listens() -> Result<Started, Error> {
     let unit = "roostd.socket";
-    let started = Command::new("systemctl").args(["--user", "start", unit]).stdin(Stdio::null()).output();
-    let output = started.map_err(Error::io("cannot start systemctl"))?;
+    let started = output_within(Command::new("systemctl").args(["--user", "start", unit]), UNIT_WAIT);
+    let output = started.map_err(Error::io("cannot have systemctl start it"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(Started::Ready);
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(Error::Unit { unit, message: said.lines().next().unwrap_or("it did not say why").to_owned() })
@@ -112,7 +113,8 @@ fn start_lock(paths: &Paths) -> Result<File, Error> {
     Ok(file)
 }
 
-fn program(config: &Config) -> Result<PathBuf, Error> {
+/// The program that is started as the daemon: beside our own, else on the path.
+pub fn daemon_program(config: &Config) -> Result<PathBuf, Error> {
     if let Some(program) = &config.daemon {
         return Ok(program.clone());
     }

@@ -121,6 +121,16 @@ pub fn pids(pids: &[u32]) -> String {
     if rest.is_empty() { first } else { format!("{first} and {} more", rest.len()) }
 }
 
+/// The word for a value of an enum, as in the JSON.
+pub fn wire_word(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default().trim_matches('"').to_owned()
+}
+
+/// So many of something.
+pub fn counted(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A word of a shell that stands for exactly these bytes.
 pub fn shell_quoted(word: &OsStr) -> OsString {
     let mut quoted = b"'".to_vec();

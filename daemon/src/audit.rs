@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use roost_core::command::{CallId, Caller, Claim, Command, Speak};
+use roost_core::command::{Call, CallId, Caller, Claim, Command, Nature};
 use roost_core::effect::Effect;
 use roost_core::event::Owner;
 use roost_core::rejection::Rejection;
@@ -170,65 +170,23 @@ fn reach(rejection: &Rejection) -> Reach<'_> {
 }
 
 fn attempt(state: &State, command: &Command) -> Option<(CallId, Attempt)> {
-    let (call, caller, verb, acts) = match command {
-        Command::Hello { call, claim: Some(claim) } => return Some((*call, claimed(claim))),
-        Command::Open { call, .. } => (call, &Caller::Operator, "open", true),
-        Command::Attach { call, .. } => (call, &Caller::Operator, "attach", true),
-        Command::Launch { call, caller, .. } => (call, caller, "launch", true),
-        Command::Stop { call, caller, .. } => (call, caller, "stop", true),
-        Command::Interrupt { call, caller, .. } => (call, caller, "interrupt", true),
-        Command::Cap { call, caller, .. } => (call, caller, "cap", true),
-        Command::Pause { call, caller, .. } => (call, caller, "pause", true),
-        Command::Close { call, caller, .. } => (call, caller, "close", true),
-        Command::Park { call, caller, .. } => (call, caller, "park", true),
-        Command::Speak { call, caller, speak, .. } => (call, caller, verb_of(speak), **speak != Speak::Inbox),
-        Command::Wait { call, caller, .. } => (call, caller, "wait", false),
-        Command::Result { call, caller, .. } => (call, caller, "result", false),
-        Command::Status { call, caller, .. } => (call, caller, "status", false),
-        Command::Count { call, caller } => (call, caller, "watch", false),
-        Command::Usage { call, caller, .. } => (call, caller, "usage", false),
-        Command::Drain { call: Some(call), .. } => (call, &Caller::Operator, "daemon.stop", true),
-        Command::Hello { claim: None, .. }
-        | Command::Drain { call: None, .. }
-        | Command::LeaseGone { .. }
-        | Command::Abandon { .. }
-        | Command::RootPresence { .. }
-        | Command::Reconcile { .. }
-        | Command::Spawned { .. }
-        | Command::SpawnFailed { .. }
-        | Command::ContextCorrupt { .. }
-        | Command::Exited { .. }
-        | Command::Emptied { .. }
-        | Command::NeverStarted { .. }
-        | Command::Tick => return None,
-    };
+    if let Command::Hello { call, claim } = command {
+        return claim.as_ref().map(|claim| (*call, claimed(claim)));
+    }
+    let Call { id, caller, verb, nature } = command.call()?;
     let (tree, caller) = match caller {
         Caller::Operator => (None, "operator".to_owned()),
-        Caller::Root(tree) => (Some(*tree), "root".to_owned()),
-        Caller::Worker { worker, epoch } => (state.workers.get(worker).map(|worker| worker.tree), format!("{worker} epoch {epoch}")),
+        Caller::Root(tree) => (Some(tree), "root".to_owned()),
+        Caller::Worker { worker, epoch } => (state.workers.get(&worker).map(|worker| worker.tree), format!("{worker} epoch {epoch}")),
     };
-    Some((*call, Attempt { tree, caller, verb, acts }))
-}
-
-fn verb_of(speak: &Speak) -> &'static str {
-    match speak {
-        Speak::Told { .. } => "told",
-        Speak::Report { .. } => "report",
-        Speak::Settle { .. } => "settle",
-        Speak::ParkReady { .. } => "park_ready",
-        Speak::ParkDecline { .. } => "park_decline",
-        Speak::Ack { .. } => "ack",
-        Speak::Inbox => "inbox",
-        Speak::Message { .. } => "message",
-        Speak::TellLead { .. } => "tell_lead",
-    }
+    Some((id, Attempt { tree, caller, verb, acts: matches!(nature, Nature::Asks | Nature::Acts) }))
 }
 
 fn claimed(claim: &Claim) -> Attempt {
     let Claim { tree, worker, token: _, epoch, lineage, role: _ } = claim;
     let worker = worker.map_or_else(|| "root".to_owned(), |worker| worker.to_string());
     let epoch = epoch.map_or_else(String::new, |epoch| format!(" epoch {epoch}"));
-    let process = lineage.first().map_or_else(|| "an unknown process".to_owned(), |pid| format!("process {pid}"));
+    let process = lineage.first().map_or_else(|| "an unknown process".to_owned(), |process| format!("process {}", process.pid));
     Attempt { tree: Some(*tree), caller: format!("{process} as {worker}{epoch}"), verb: "hello", acts: true }
 }
 
@@ -247,6 +205,8 @@ fn whereabouts(state: &State, tree: Option<TreeId>, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use roost_core::command::Speak;
+
     use super::*;
 
     #[test]
@@ -270,7 +230,7 @@ mod tests {
                 worker: None,
                 token: roost_proto::id::Token::new([0; 16]),
                 epoch: None,
-                lineage: vec![7],
+                lineage: Vec::new(),
                 role: None,
             }),
         };

@@ -22,6 +22,9 @@ pub const BROKER_BACK_OFF_MAX: Duration = Duration::from_secs(5);
 pub const BROKER_HEALTHY: Duration = Duration::from_secs(10);
 /// How long a broker has to exit after it said `Restart`, closed its link, or lost its supervisor.
 pub const BROKER_EXIT: Duration = Duration::from_secs(10);
+/// How often a broker may be silent for as long as a watchdog allows before its hello: with the watchdog of the unit, a quarter of an
+/// hour for its journal.
+pub const BROKER_SILENCES_MAX: u32 = 20;
 /// How often in a row a broker may die before one was ever ready; then the daemon gives up.
 pub const BROKER_BOOTS_MAX: u32 = 5;
 /// How long an orderly end may take after SIGTERM.

@@ -20,7 +20,7 @@ use roost_core::invariants;
 use roost_core::state::IllegalEvent;
 use roost_core::time::Now;
 use roost_proto::id::Incarnation;
-use roost_proto::limits::{BATCH_INPUTS_MAX, FAREWELL, VERIFICATIONS_MAX};
+use roost_proto::limits::{BATCH_INPUTS_MAX, FAREWELL, VERIFICATIONS_MAX, VERIFICATIONS_PER_TREE_MAX};
 use roost_proto::link::{ChildReport, ToBroker, ToSupervisor};
 use roost_proto::paths::Paths;
 use tokio::sync::mpsc;
@@ -46,6 +46,9 @@ pub enum DriverError {
     /// The same, found by a check.
     #[error("a fault of this program: {0}")]
     Inconsistent(String),
+    /// Nobody has been told of the work, so a broker that begins with what is on disk can refuse it.
+    #[error("there is no room for work that was accepted: the next broker refuses it")]
+    NoRoom,
     /// The journal is the truth; without it there is nothing to say.
     #[error("the journal cannot be written: {0}")]
     Journal(#[from] CommitError),
@@ -129,15 +132,16 @@ impl Driver {
             held_until: None,
             deferred: VecDeque::new(),
             verified: BTreeSet::new(),
-            lookouts: Lookouts::new(VERIFICATIONS_MAX, VERIFICATIONS_MAX),
+            lookouts: Lookouts::new(VERIFICATIONS_MAX, VERIFICATIONS_PER_TREE_MAX),
             verifying,
             verifications,
+            // The one before may have needed it.
+            ballast_released: !booted.journal.restore_ballast(),
             journal: booted.journal,
             clock: booted.clock,
             since_snapshot: booted.since_snapshot,
             idle_exit_ms,
             idle_since: None,
-            ballast_released: false,
             is_ready: false,
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use roost_core::command::{CallId, Caller, Command};
 use roost_proto::bytes::Bytes;
+use roost_proto::id::TreeId;
 use roost_proto::limits::{
     CALLS_BYTES_MAX, CALLS_BYTES_PER_CONNECTION_MAX, CONNECTIONS_MAX, CONNECTIONS_MIN, DESCRIPTORS_KEPT, HELLO_WITHIN, LINE_WITHIN,
     LINES_BYTES_MAX, READ_WITHIN,
@@ -138,12 +139,15 @@ pub struct Standing {
     pub lease: Option<u64>,
     /// It only reads.
     pub observes: bool,
+    /// The tree that it belongs to.
+    pub tree: Option<TreeId>,
 }
 
 impl Standing {
     /// Somebody who makes calls.
     pub fn of(caller: Caller) -> Self {
-        Self { caller, lease: None, observes: false }
+        let tree = if let Caller::Root(tree) = caller { Some(tree) } else { None };
+        Self { caller, lease: None, observes: false, tree }
     }
 }
 

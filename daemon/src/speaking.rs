@@ -114,7 +114,7 @@ impl Driver {
         let (tree, end) = (found.id, found.events + 1);
         let events = part.iter().filter_map(|body| serde_json::from_str::<NumberedEvent>(body).ok());
         // Who asks goes on by number, so the first page is enough.
-        let events = translate::pages(events, EVENTS_BYTES_MAX).into_iter().next().unwrap_or_default();
+        let events = translate::pages(events, EVENTS_BYTES_MAX).next().unwrap_or_default();
         let next = events.last().map_or(read.from.max(1).min(end), |event| event.number + 1);
         self.answer(call, &EventsReply { tree, events, next, end });
         // Who has not read all yet asks again, and follows then.

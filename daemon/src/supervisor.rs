@@ -12,12 +12,10 @@ pub mod place;
 pub mod signals;
 mod talking;
 
-use std::fs::File;
 use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use roost_proto::paths::Paths;
 use rustix::fs::Mode;
 use rustix::process::{geteuid, umask};
 
@@ -122,11 +120,18 @@ fn serve(flags: &DaemonFlags, announcer: &mut Announcer) -> Result<u8, Superviso
     let activated = activated_socket();
     let (paths, mut made) = place::prepare(&flags.surroundings(geteuid().as_raw()))?;
     announcer.log_to(&paths).map_err(|source| SupervisorError::Log { path: paths.daemon_log(), source })?;
-    let holding = hold_all(&paths, activated).inspect_err(|error| {
-        if matches!(error, SupervisorError::Refused(Refusal::Held { .. })) {
+    // The lock first; everything after it is ours alone.
+    let lock = hold::lock(&paths).inspect_err(|refusal| {
+        if matches!(refusal, Refusal::Held { .. }) {
             made.keep();
         }
     })?;
+    made.hold(&paths, &lock).map_err(SupervisorError::system("keeping the lock"))?;
+    let listening = match activated {
+        Some(taken) => taken.map_err(SupervisorError::system("taking the service manager's socket"))?,
+        None => Listening::bind(&paths.socket)?,
+    };
+    let holding = Holding { listening, lock };
     made.file(paths.socket.clone());
     let now = Instant::now();
     let program = own_program().map_err(SupervisorError::system("finding this program"))?;
@@ -138,16 +143,6 @@ fn serve(flags: &DaemonFlags, announcer: &mut Announcer) -> Result<u8, Superviso
     let supervisor = Supervisor::new(holding, children, Broker::new(now, announcer.silence_max()), recipe, announcer)?;
     made.keep();
     supervisor.run()
-}
-
-/// The lock first; everything after it is ours alone.
-fn hold_all(paths: &Paths, activated: Option<io::Result<Listening>>) -> Result<Holding, SupervisorError> {
-    let lock: File = hold::lock(paths)?;
-    let listening = match activated {
-        Some(taken) => taken.map_err(SupervisorError::system("taking the service manager's socket"))?,
-        None => Listening::bind(&paths.socket)?,
-    };
-    Ok(Holding { listening, lock })
 }
 
 /// The listening socket that systemd made for us (`LISTEN_FDS`), if it did.

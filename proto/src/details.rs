@@ -20,6 +20,9 @@ pub const SUBAGENT_COMPLETION_TYPE: &str = "subagent_completion";
 /// The `customType` of words to or from a subagent that are no result.
 pub const SUBAGENT_MESSAGE_TYPE: &str = "subagent_message";
 
+/// The `customType` of an entry of a session that keeps the compact details of one execution that has ended.
+pub const SUBAGENT_RECORD_TYPE: &str = "subagents:record";
+
 /// The deepest worker that a usage tree shows: readers of JSON bound their nesting, usually at 128, and a level takes two.
 pub const USAGE_TREE_DEPTH_MAX: u32 = 40;
 

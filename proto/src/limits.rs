@@ -72,11 +72,15 @@ pub const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 pub const FAREWELL: Duration = Duration::from_secs(1);
 /// Looks at file systems for calls of all connections at one time: one that hangs counts until it ends.
 pub const LOOKS_MAX: usize = 128;
+/// The same for one tree.
+pub const LOOKS_PER_TREE_MAX: usize = 16;
 /// The same for one connection.
 pub const LOOKS_PER_CONNECTION_MAX: usize = 8;
 /// The same for wakes, at the files of their contexts.
-pub const VERIFICATIONS_MAX: usize = 64;
-/// How long the file system may take to say whether a working directory can be used.
+pub const VERIFICATIONS_MAX: usize = 128;
+/// The same for the wakes of one tree.
+pub const VERIFICATIONS_PER_TREE_MAX: usize = 16;
+/// How long the file system may take to say whether a working directory can be used; so long may it take as well until it is asked.
 pub const CWD_WITHIN: Duration = Duration::from_secs(10);
 /// How long accepting pauses when descriptors or memory ran out and no connection of ours ends.
 pub const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -191,6 +195,8 @@ pub const SPACE_LOW_BYTES: u64 = 16 << 20;
 pub const BALLAST_BYTES: u64 = 4 << 20;
 /// How long a start or a commit that found no room waits for the next try.
 pub const NO_SPACE_RETRY: Duration = Duration::from_secs(1);
+/// How long new work that was accepted before its commit found no room waits for an answer.
+pub const NO_SPACE_ANSWER: Duration = Duration::from_secs(10);
 /// How long a closed tree stays readable, in milliseconds: 30 days; 0 is no end by age.
 pub const RETENTION_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// Most ended workers of closed trees that are kept; beyond it the tree that was closed first goes.
@@ -224,6 +230,8 @@ pub const SENT_MAX: usize = 64;
 pub const WORDS_OWED_MAX: usize = 1_000;
 /// Most acknowledgements of one receiver that a repeat finds.
 pub const ACKS_REMEMBERED_MAX: usize = 64;
+/// Most interrupts of one tree that a repeat finds.
+pub const INTERRUPTS_REMEMBERED_MAX: usize = 16;
 /// Most processes of one root, besides the one that has its lease, whose usage goes on when they come back.
 pub const ROOT_PROCESSES_REMEMBERED_MAX: usize = 8;
 /// Most items of one look at what is owed.

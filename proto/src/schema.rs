@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 use ts_rs::{Config, TS, TypeVisitor};
 
 use crate::details::{
-    COMPACT_SCHEMA_VERSION, CompactDetails, SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, SubagentDetails, USAGE_TREE_DEPTH_MAX,
+    COMPACT_SCHEMA_VERSION, CompactDetails, SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, SUBAGENT_RECORD_TYPE, SubagentDetails,
+    USAGE_TREE_DEPTH_MAX,
 };
 use crate::message::{self, PROTOCOL_VERSION};
 use crate::{message::park, rpc};
@@ -121,6 +122,8 @@ pub fn details_typescript() -> String {
          export const SUBAGENT_COMPLETION_TYPE = \"{SUBAGENT_COMPLETION_TYPE}\";\n\
          /** The `customType` of words to or from a subagent that are no result. */\n\
          export const SUBAGENT_MESSAGE_TYPE = \"{SUBAGENT_MESSAGE_TYPE}\";\n\
+         /** The `customType` of an entry of a session that keeps the compact details of one execution that has ended. */\n\
+         export const SUBAGENT_RECORD_TYPE = \"{SUBAGENT_RECORD_TYPE}\";\n\
          /** The version of the compact form. */\n\
          export const COMPACT_SCHEMA_VERSION = {COMPACT_SCHEMA_VERSION};\n\
          /** The deepest worker that a usage tree shows. */\n\

@@ -1,6 +1,6 @@
 //! Support for the tests of Roost: what decoders must keep, the simulated world around the core, and real processes.
 
+pub mod block_on;
 pub mod decoders;
-pub mod not_tested;
 pub mod real;
 pub mod sim;

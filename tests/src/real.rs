@@ -35,7 +35,7 @@ pub use tree::{Tree, by_name, is_up, outcome_of};
 pub use user_manager::UserManager;
 pub use wire::{Wire, kind_of};
 
-pub use super::not_tested::not_tested;
+pub use roost_not_tested::not_tested;
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ pub const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Waits for what no descriptor tells of.
 #[track_caller]
-pub fn until(what: &str, is_so: impl Fn() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "not in time: {what}");

@@ -16,6 +16,8 @@ mod every_call;
 mod forks;
 #[path = "faults/log.rs"]
 mod log;
+#[path = "faults/quota.rs"]
+mod quota;
 #[path = "faults/snapshots.rs"]
 mod snapshots;
 #[path = "faults/space.rs"]

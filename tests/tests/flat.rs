@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Role, Settle, Speak, Task};
 use roost_core::effect::Effect;
-use roost_core::event::{Context, Delivery, Digest, InterruptScope, Join, Place, Runner, Settings, Timing};
+use roost_core::event::{Context, Digest, Place, Runner, Settings};
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Incarnation, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
+use roost_tests::sim::table::settings;
 
 const TREE: TreeId = TreeId(7);
 const PROBES: u32 = 1_000;
@@ -32,20 +33,7 @@ impl Bench {
     }
 
     fn open(&mut self, tree: TreeId, cap: u32) {
-        let settings = Settings {
-            cap,
-            budget: 10_000_000,
-            lend_slots: true,
-            end_leftovers: true,
-            adopt_orphans: false,
-            stop_grace_ms: 5_000,
-            depth_max: 10,
-            interrupt_scope: InterruptScope::All,
-            group_caps: Vec::new(),
-            delivery: Delivery::default(),
-            join: Join::default(),
-            timing: Timing::default(),
-        };
+        let settings = Settings { cap, budget: 10_000_000, ..settings() };
         let open = Open { tree, token: Token::new([1; 16]), request_id: tree.to_string(), key: None, ephemeral: false, settings };
         self.ask(|call| Command::Open { call, open: Box::new(open) });
     }
@@ -83,7 +71,14 @@ impl Bench {
         let Caller::Worker { worker, epoch } = caller else { panic!("a worker") };
         let pid = u32::try_from(of.execution.0).expect("small");
         let role = Some(Role::Voice { can_park: true, steers: true });
-        let claim = Claim { tree: TREE, worker: Some(worker), token: Token::new([2; 16]), epoch: Some(epoch), lineage: vec![pid], role };
+        let claim = Claim {
+            tree: TREE,
+            worker: Some(worker),
+            token: Token::new([2; 16]),
+            epoch: Some(epoch),
+            lineage: vec![ProcessIdentity { pid, start_ticks: 1 }],
+            role,
+        };
         self.ask(|call| Command::Hello { call, claim: Some(claim) });
         let context = Some(Context { digest: Digest(1), bytes: 0, place: Place::Journal });
         let settle = Settle {

@@ -210,8 +210,58 @@ fn a_daemon_by_hand_is_in_the_way_of_the_units_and_says_so() {
     assert_eq!(said[2], "code 1");
     assert!(said[3].contains("no units of Roost") && said[4].contains("roost service install"), "{said:?}");
     assert_eq!(said[5..7], ["code 1", "on demand"], "{said:?}");
-    assert!(said[7].contains("1 worker is running") && said[8].contains("--now"), "{said:?}");
+    assert!(said[7].contains("1 worker is still running") && said[8].contains("--now"), "{said:?}");
     assert_eq!(said[9..], ["code 1", "test.service"], "{said:?}");
+}
+
+/// Live work is the daemon's to refuse, or to stop: systemd asks nobody.
+#[test]
+fn an_uninstall_leaves_live_workers_alone_and_stops_them_only_when_told_to() {
+    let home = Home::new();
+    let script = r#"
+        roost service install >/dev/null
+        eval "$(roost open --key k)"; mkfifo "$F/up"
+        roost spawn --name w -- sh -c 'echo up >"$F/up"; exec sleep 1000' >/dev/null; read line <"$F/up"
+        roost service uninstall 2>"$F/refused" || echo "code $?"
+        roost spawn --name after -- true >/dev/null; roost wait after
+        roost service uninstall --now --json
+        show ActiveState roostd.socket; ls "$XDG_CONFIG_HOME/systemd/user"
+        roost wait w || true
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    assert!(home.read("refused").contains("1 worker is still running: w"), "{}", home.read("refused"));
+    // What was called off is called off: new work is taken.
+    assert_eq!(said[..2], ["code 1", "after completed"], "{said:?}");
+    assert!(said[2].ends_with(r#""stopped":1}"#), "{said:?}");
+    assert_eq!(said[3..], ["inactive", "test.service", "w stopped"], "{said:?}");
+}
+
+#[test]
+fn units_of_a_package_count_are_not_ours_to_remove_and_can_be_masked() {
+    let home = Home::new();
+    let script = r#"
+        roost service install >/dev/null
+        mount -t tmpfs roost-tests /usr/local/lib && mkdir -p /usr/local/lib/systemd/user
+        cp "$XDG_CONFIG_HOME"/systemd/user/roostd.* /usr/local/lib/systemd/user
+        # Ours shadow them, and leave them.
+        roost service uninstall 2>&1
+        roost run -- echo through the packaged socket; test "$(show MainPID)" = "$(pid supervisor)"
+        roost service status --json | grep -o '"installed":true,\|"units":"[^"]*"'
+        roost service uninstall 2>&1 || echo "code $?"
+        show ActiveState roostd.socket
+        roost daemon stop; systemctl --user --quiet mask --now roostd.socket roostd.service 2>"$F/mask"
+        roost run -- echo by hand; test "$(show MainPID)" = 0
+        roost daemon stop
+    "#;
+    let Some(said) = lines(&home, script) else { return };
+    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    assert!(said[0].starts_with("removed from ") && said[1].contains("/usr/local/lib/systemd/user hold"), "{said:?}");
+    assert_eq!(said[2], "through the packaged socket");
+    let mut shown = said[3..5].to_vec();
+    shown.sort_unstable();
+    assert_eq!(shown, [r#""installed":true,"#, r#""units":"/usr/local/lib/systemd/user""#]);
+    assert!(said[5].contains("came with a package") && said[6].contains("systemctl --user mask"), "{said:?}");
+    assert_eq!(said[7..], ["code 1", "active", "stopped", "by hand", "stopped"], "{said:?}");
 }
 
 /// Holds a worker at a gate, with a watchdog of six seconds.
@@ -300,6 +350,32 @@ fn a_restart_of_the_unit_under_live_work_runs_nothing_twice() {
     let Some(said) = lines(&home, script) else { return };
     // A restart by the user is an order: what ran was stopped, and says so; what was queued goes on.
     assert_eq!(said, [r#""name":"w1""#, r#""name":"w2""#, "R2", "w1 stopped", "1", "1", "continue"]);
+}
+
+/// What the kernel lets a process do.
+const RIGHTS: &str = "grep -E '^(NoNewPrivs|Seccomp|Seccomp_filters|Cap[A-Z][a-z]+):' /proc/self/status";
+
+#[test]
+fn a_worker_of_the_unit_may_do_what_a_plain_process_may() {
+    let home = Home::new();
+    let script = format!(
+        r#"
+        roost service install >/dev/null
+        roost run -- {RIGHTS} | tee "$F/rights"
+        # That it would be seen if the unit took something.
+        roost daemon stop >/dev/null
+        mkdir -p "$XDG_CONFIG_HOME/systemd/user/roostd.service.d"
+        printf '[Service]\nNoNewPrivileges=yes\nSystemCallArchitectures=native\n' >"$XDG_CONFIG_HOME/systemd/user/roostd.service.d/test.conf"
+        systemctl --user daemon-reload
+        roost run -- {RIGHTS} | diff "$F/rights" - | sed -n 's/^> \([^:]*\):.*/\1/p'
+    "#
+    );
+    let Some(said) = lines(&home, &script) else { return };
+    let plain = home.sh(RIGHTS).run().ok();
+    let plain: Vec<&str> = plain.text().lines().collect();
+    assert!(plain.len() >= 7, "{plain:?}");
+    assert_eq!(said[..plain.len()], plain);
+    assert_eq!(said[plain.len()..][..2], ["NoNewPrivs", "Seccomp"], "{said:?}");
 }
 
 /// What filters system calls implies NoNewPrivileges in the manager of a user (systemd.exec), and a manager of root's does not show it.

@@ -130,25 +130,31 @@ fn stop(config: Config, request: &DaemonStop, out: &mut Out) -> Result<Exit, Fai
         }
         Err(error) => return Err(error.into()),
     };
+    let Some(stopped) = end(&mut connection, request)? else { return Ok(Exit::NotCompleted) };
+    if out.json {
+        out.json(&serde_json::json!({"running": false, "stopped": stopped}))?;
+    } else if stopped > 0 {
+        out.line(&format!("stopped, and {} with it", values::counted(stopped.into(), "worker")))?;
+    } else {
+        out.line("stopped")?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Has it end, and waits until it has. How many workers were stopped; `None`, and said so, when its process is still there.
+pub fn end(connection: &mut Connection, request: &DaemonStop) -> Result<Option<u32>, Error> {
     let supervisor = descriptor_of(connection.daemon_status()?.supervisor_pid);
     let stopped = match connection.daemon_stop(request) {
         Ok(reply) => reply.stopped,
         // It left before its answer did; whether it left is seen below.
         Err(Error::Lost { .. }) => 0,
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     if !is_gone(supervisor) {
         note("roost: the daemon has stopped its work and its process is still there");
-        return Ok(Exit::NotCompleted);
+        return Ok(None);
     }
-    if out.json {
-        out.json(&serde_json::json!({"running": false, "stopped": stopped}))?;
-    } else if stopped > 0 {
-        out.line(&format!("stopped, and {stopped} {} with it", if stopped == 1 { "worker" } else { "workers" }))?;
-    } else {
-        out.line("stopped")?;
-    }
-    Ok(Exit::Ok)
+    Ok(Some(stopped))
 }
 
 fn restart(config: Config, out: &mut Out) -> Result<Exit, Failure> {

@@ -1,4 +1,5 @@
-//! `roost doctor`: looks at everything that a daemon needs, and says what is wrong and which command mends it. It changes nothing.
+//! `roost doctor`: looks at everything that a daemon needs, and says what is wrong and which command mends it, or what to do. It changes
+//! nothing.
 
 mod daemon;
 mod files;
@@ -12,12 +13,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape_line};
 use crate::setup::Setup;
+use crate::values;
 
 /// Look for what is wrong with the daemon and its surroundings; exit 1 when something is
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost doctor\n  roost doctor --json\n\n\
-    It changes nothing and starts no daemon. A warning is something that will do harm one day, or does some; an error is something that\n\
-    does not work now. Below either stands the command that mends it.")]
+    It changes nothing and starts no daemon. A warning is something that will do harm one day, or does some; an error is something that \
+    does not work now. Below either stands the command that mends it, or what to do, where that is known.")]
 pub struct DoctorArgs {}
 
 /// How it stands with something.
@@ -35,7 +37,7 @@ pub struct Check {
     name: &'static str,
     level: Level,
     message: String,
-    /// The command that mends it.
+    /// The command that mends it, or what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     mend: Option<String>,
 }
@@ -52,6 +54,11 @@ impl Check {
     fn error(name: &'static str, message: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { level: Level::Error, ..Self::warning(name, message, mend) }
     }
+
+    /// An error of which a hint says what to do, or nothing does.
+    fn failed(name: &'static str, message: String, hint: Option<String>) -> Self {
+        Self { name, level: Level::Error, message, mend: hint }
+    }
 }
 
 #[derive(Serialize)]
@@ -66,18 +73,14 @@ impl DoctorArgs {
         let checks = match setup.config() {
             Ok(config) => all(&Config { start: Start::Never, ..config.without_identity() }),
             // Where nothing can be looked for.
-            Err(failure) => vec![Check::error("places", failure.to_string(), failure.hint().unwrap_or_default())],
+            Err(failure) => vec![Check::failed("places", failure.to_string(), failure.hint())],
         };
         let findings = Findings { ok: checks.iter().all(|check| check.level == Level::Ok), checks };
         if out.json {
             out.json(&findings)?;
         } else {
             for check in &findings.checks {
-                let word = match check.level {
-                    Level::Ok => "ok",
-                    Level::Warning => "warning",
-                    Level::Error => "error",
-                };
+                let word = values::wire_word(&check.level);
                 out.line(&format!("{word:<8} {:<12} {}", check.name, escape_line(&check.message)))?;
                 if let Some(mend) = &check.mend {
                     out.line(&format!("{:21} mend: {}", "", escape_line(mend)))?;
@@ -100,5 +103,5 @@ fn all(config: &Config) -> Vec<Check> {
 fn quoted(path: &std::path::Path) -> String {
     let text = path.display().to_string();
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+@".contains(c));
-    if is_plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if is_plain { text } else { values::shell_quoted(path.as_os_str()).display().to_string() }
 }

@@ -11,6 +11,7 @@ use roost::{Connection, EventReader};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
@@ -25,12 +26,12 @@ const LEFT_OUT: &str = "left out";
 /// Print all that is known of a tree as one JSON document, for a report of a bug
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost export > tree.json\n  roost export t123 > tree.json\n\n\
-    In it are versions, settings, states, events, use and outcomes, and the names of workers and groups. Left out are tokens, arguments,\n\
+    In it are versions, settings, states, events, use and outcomes, and the names of workers and groups. Left out are tokens, arguments, \
     environments, tasks, answers, messages, contexts, paths, the tree's key, and the texts of failures: in their place stands `left out`.")]
 pub struct ExportArgs {
     /// The tree; without it that of the environment
     // `tree` is the global option.
-    #[arg(id = "exported", value_name = "TREE")]
+    #[arg(id = "exported", value_name = "TREE", add = candidates::trees())]
     tree: Option<TreeId>,
 }
 

@@ -15,6 +15,7 @@ use roost::{Connection, Error, Watcher};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::inotify;
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape};
@@ -25,7 +26,7 @@ use crate::setup::Setup;
 #[command(after_help = "Examples:\n  roost logs build\n  roost logs build -f --stderr\n  roost logs reviewer --transcript")]
 pub struct LogsArgs {
     /// Whose; for a transcript also the id of an execution (x12)
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::workers())]
     name: String,
     /// Go on until the worker has ended
     #[arg(short, long)]

@@ -4,6 +4,7 @@ use clap::Args;
 use roost::proto::message::launch::Placement;
 use roost::proto::message::words::{Message, MessageReply, Sent};
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape_line};
@@ -18,7 +19,7 @@ use crate::values;
     A message that is never read comes back to you (roost inbox).")]
 pub struct MessageArgs {
     /// To whom
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::workers())]
     name: String,
     /// The words, or `-` for standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]

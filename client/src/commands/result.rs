@@ -7,7 +7,7 @@ use roost::proto::message::result::{ReadResult, ResultReply, WorkerResult};
 use roost::proto::message::status::WorkerState;
 use roost::proto::rpc::ErrorKind;
 
-use crate::commands::status::state_text;
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape, escape_line, note};
@@ -22,7 +22,7 @@ use crate::values;
 )]
 pub struct ResultArgs {
     /// Whose; or the id of an execution (x12), also an earlier one of a worker that was resumed
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::workers())]
     name: String,
     /// Block until it has ended
     #[arg(long)]
@@ -92,7 +92,7 @@ pub fn note_leftovers(result: &WorkerResult) {
 }
 
 fn active(name: String, state: WorkerState, timed_out: bool, out: &mut Out) -> Result<Exit, Failure> {
-    note(&format!("roost: {} has not ended: {}", escape_line(&name), state_text(state)));
+    note(&format!("roost: {} has not ended: {}", escape_line(&name), values::wire_word(&state)));
     if !timed_out {
         note("hint: --wait waits for its end");
     }

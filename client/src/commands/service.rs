@@ -8,9 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use roost::proto::message::daemon::DaemonStop;
+use roost::proto::rpc::ErrorKind;
 use roost::{Config, Connection, Error, Start};
 use serde_json::json;
 
+use crate::commands::daemon;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, note};
@@ -101,18 +104,19 @@ fn install(config: Config, out: &mut Out) -> Result<Exit, Failure> {
 fn uninstall(config: Config, now: bool, out: &mut Out) -> Result<Exit, Failure> {
     let manager = Manager::of_user()?;
     let directory = unit_directory(&config)?;
-    let installed: Vec<PathBuf> = UNITS.iter().map(|(name, _)| directory.join(name)).filter(|path| path.exists()).collect();
+    let installed: Vec<PathBuf> = UNITS.iter().map(|(name, _)| directory.join(name)).filter(|path| path.is_file()).collect();
     if installed.is_empty() {
-        return Err(Failure::service(format!("no units of Roost are in {}", directory.display()), "`roost service install` writes them"));
+        return Err(match manager.units()?.filter(|packaged| *packaged != directory) {
+            Some(packaged) => Failure::service(
+                format!("the units in {} came with a package, which removes them", packaged.display()),
+                "`roost daemon stop && systemctl --user mask --now roostd.socket roostd.service` switches them off for you alone",
+            ),
+            None => Failure::service(format!("no units of Roost are in {}", directory.display()), "`roost service install` writes them"),
+        });
     }
-    let live = match manager.main_pid(SERVICE)? {
-        0 => 0,
-        _ => Connection::dial(config)?.daemon_status()?.live,
-    };
-    if live > 0 && !now {
-        let message = format!("{live} {} running", if live == 1 { "worker is" } else { "workers are" });
-        return Err(Failure::service(message, "wait for their end, or use `roost service uninstall --now` to stop them"));
-    }
+    // Before systemd stops anything: its stop ends workers, and asks nobody.
+    let stopped = if manager.main_pid(SERVICE)? == 0 { Some(0) } else { stop(config, now)? };
+    let Some(stopped) = stopped else { return Ok(Exit::NotCompleted) };
     manager.call(&["disable", "--now", SOCKET])?;
     manager.call(&["stop", SERVICE])?;
     for path in &installed {
@@ -120,17 +124,33 @@ fn uninstall(config: Config, now: bool, out: &mut Out) -> Result<Exit, Failure> 
     }
     manager.reload()?;
     if out.json {
-        out.json(&json!({"removed": installed, "stopped": live}))?;
+        out.json(&json!({"removed": installed, "stopped": stopped}))?;
     } else {
         out.line(&format!("removed from {}", directory.display()))?;
+    }
+    if let Some(packaged) = manager.units()? {
+        out.flush()?;
+        note(&format!("roost: from now on those in {} hold, which came with a package", packaged.display()));
     }
     Ok(Exit::Ok)
 }
 
+/// Ends the daemon, unless something is live that may not be stopped.
+fn stop(config: Config, now: bool) -> Result<Option<u32>, Failure> {
+    let request = DaemonStop { now, timeout_ms: (!now).then_some(1) };
+    match daemon::end(&mut Connection::dial(config)?, &request) {
+        Err(Error::Refused(error)) if error.data.kind == ErrorKind::Draining => {
+            Err(Failure::service(error.message, "wait for their end, or use `roost service uninstall --now` to stop them"))
+        }
+        ended => Ok(ended?),
+    }
+}
+
 fn status(config: Config, out: &mut Out) -> Result<Exit, Failure> {
     let manager = Manager::of_user()?;
-    let directory = unit_directory(&config)?;
-    let installed = UNITS.iter().all(|(name, _)| directory.join(name).exists());
+    let found = manager.units()?;
+    let installed = found.is_some();
+    let directory = found.map_or_else(|| unit_directory(&config), Ok)?;
     let state = |unit| manager.property(unit, "ActiveState");
     let (socket, service, result) = (state(SOCKET)?, state(SERVICE)?, manager.property(SERVICE, "Result")?);
     let text = manager.property(SERVICE, "StatusText")?;

@@ -5,20 +5,19 @@ mod draw;
 use clap::Args;
 use roost::proto::message::status::Status;
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::setup::Setup;
 use crate::values;
 
-pub use draw::state_text;
-
 /// Show the tree, or one worker and what descends from it; outside of a tree the list of trees
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost status\n  roost status build\n  roost status --tree t123 --json")]
 pub struct StatusArgs {
     /// Only this worker and what descends from it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::workers())]
     name: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use roost::proto::message::stop::{Stop, StopResult};
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape_line};
@@ -13,7 +14,7 @@ use crate::setup::Setup;
 #[command(after_help = "Example:\n  roost stop build test")]
 pub struct StopArgs {
     /// Which children
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required = true, add = candidates::workers())]
     names: Vec<String>,
 }
 

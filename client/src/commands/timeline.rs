@@ -29,7 +29,7 @@ const WIDTH: usize = 100;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  roost timeline\n  roost timeline --tree t123 --out tree.svg\n  roost timeline --perfetto trace.json\n\n\
-    A worker is live while it has a slot; blocked is a plain command that waits in a call with its slot lent. With more workers than a\n\
+    A worker is live while it has a slot; blocked is a plain command that waits in a call with its slot lent. With more workers than a \
     picture has lines (200), whole depths are folded into one line each, deepest first, which shows how many of them are live.\n\
     --perfetto leaves out nothing: https://ui.perfetto.dev opens the file."
 )]

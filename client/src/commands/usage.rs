@@ -4,11 +4,13 @@ use clap::Args;
 use roost::proto::message::usage::{ReadUsage, UsageReply, WorkerUsage};
 use roost::proto::usage::{Usage, UsageTotals};
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outline;
 use crate::output::{Out, escape_line};
 use crate::setup::Setup;
+use crate::values;
 
 /// Show tokens and cost: of the whole tree, or of a worker and all below it
 #[derive(Debug, Args)]
@@ -18,7 +20,7 @@ use crate::setup::Setup;
 )]
 pub struct UsageArgs {
     /// Only this worker and all below it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::workers())]
     name: Option<String>,
     /// A line for each worker, below its lead; `--tree` without an ID means the same
     #[arg(long)]
@@ -47,7 +49,7 @@ impl UsageArgs {
 
 fn lines(reply: &UsageReply, name: Option<&str>) -> Vec<String> {
     let head = name.map_or_else(|| format!("tree {}", reply.tree), escape_line);
-    let workers = if reply.totals.workers == 1 { "1 worker".into() } else { format!("{} workers", reply.totals.workers) };
+    let workers = values::counted(reply.totals.workers, "worker");
     let mut lines = vec![format!("{head}  {workers}  {}", totals(&reply.totals))];
     lines.extend(outline::lines(&reply.workers, |worker| (worker.worker, worker.lead), shown));
     lines
@@ -67,7 +69,7 @@ fn one(usage: &Usage) -> String {
     let mut text = format!("{} tokens, {}", usage.tokens(), price(usage));
     for (count, word) in [(usage.turns, "turn"), (usage.tool_calls, "tool call")] {
         if count > 0 {
-            text.push_str(&format!(", {count} {word}{}", if count == 1 { "" } else { "s" }));
+            text.push_str(&format!(", {}", values::counted(count, word)));
         }
     }
     text

@@ -4,6 +4,7 @@ use clap::Args;
 use roost::proto::message::result::{Told, Wait, WaitReply};
 use roost::proto::rpc::ErrorKind;
 
+use crate::candidates;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape_line, note};
@@ -15,7 +16,7 @@ use crate::values;
 #[command(after_help = "Examples:\n  roost wait\n  roost wait build test --timeout 10m\n  roost wait --any")]
 pub struct WaitArgs {
     /// Which children [default: all whose end was not told yet]
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::workers())]
     names: Vec<String>,
     /// All of them, as when no name is given
     #[arg(long, conflicts_with_all = ["names", "any"])]

@@ -44,3 +44,44 @@ impl ExitOrder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// After each piece: whether the order has come, and whether more is awaited.
+    fn after(pieces: &[&str]) -> Vec<(bool, bool)> {
+        let (read, mut write) = std::io::pipe().unwrap();
+        let mut order = ExitOrder::new(Some(read.into()));
+        let mut take = |piece: &str| {
+            write.write_all(piece.as_bytes()).unwrap();
+            order.read();
+            (order.has_come(), order.descriptor().is_some())
+        };
+        let mut seen: Vec<_> = pieces.iter().map(|piece| take(piece)).collect();
+        drop(write);
+        order.read();
+        seen.push((order.has_come(), order.descriptor().is_some()));
+        seen
+    }
+
+    #[test]
+    fn the_order_is_a_whole_line_however_it_comes_and_an_end_is_none() {
+        let (nothing, come, over) = ((false, true), (true, false), (false, false));
+        assert_eq!(after(&["exit\n"]), [come, come]);
+        assert_eq!(after(&["e", "xi", "t", "\n", "more"]), [nothing, nothing, nothing, come, come, come]);
+        assert_eq!(after(&["a\nexit\nb"]), [come, come]);
+        assert_eq!(after(&["not\nex", "it\n"]), [nothing, come, come]);
+        assert_eq!(after(&[]), [over]);
+        assert_eq!(after(&["exit"]), [nothing, over]);
+        for other in ["exit now\n", "an exit\n", "EXIT\n", " exit\n", "exit\r\n"] {
+            assert_eq!(after(&[other]), [nothing, over], "{other:?}");
+            let (first, rest) = other.split_at(4);
+            assert_eq!(after(&[first, rest]), [nothing, nothing, over], "{other:?}");
+        }
+        let long = "exit".repeat(1_000);
+        assert_eq!(after(&[&long[..500], &long[..12], "exit\n", "exit\n"]), [nothing, nothing, nothing, come, come]);
+    }
+}

@@ -1,17 +1,18 @@
 //! `examples/agent` and `examples/agent.py` speak the same protocol: both are led through the life of a worker.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use roost::proto::link::EXIT_LINE;
+use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Value, json};
 
 use crate::bounded::start as start_bounded;
 use crate::fake;
-use crate::not_tested::not_tested;
 use crate::peer::{self, Peer, Talk, completion};
+use roost_not_tested::not_tested;
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
@@ -39,7 +40,12 @@ struct Agent {
 }
 
 /// Starts a process of the worker; with a context it is one that was woken.
-fn start(peer: &Peer, mut command: Command, context: Option<&Path>) -> Agent {
+fn start(peer: &Peer, command: Command, context: Option<&Path>) -> Agent {
+    // As under the supervisor: a pipe that stays open.
+    start_with(peer, command, context, Stdio::piped())
+}
+
+fn start_with(peer: &Peer, mut command: Command, context: Option<&Path>, stdin: Stdio) -> Agent {
     let epoch = if context.is_some() { "2" } else { "1" };
     command.env("ROOST_SOCKET", &peer.socket).env("ROOST_STATE_DIR", peer.socket.with_extension("state"));
     command.env("ROOST_TREE", "t1").env("ROOST_WORKER", "w1").env("ROOST_TOKEN", fake::TOKEN).env("ROOST_EPOCH", epoch);
@@ -47,8 +53,7 @@ fn start(peer: &Peer, mut command: Command, context: Option<&Path>) -> Agent {
     if let Some(context) = context {
         command.env("ROOST_WAKE", "1").env("ROOST_CONTEXT", context);
     }
-    // As under the supervisor: a pipe that stays open.
-    let process = Process(start_bounded(command.stdin(Stdio::piped())));
+    let process = Process(start_bounded(command.stdin(stdin)));
     let (talk, hello) = peer.welcome(peer::worker(json!({"wakes": context.is_some()})));
     Agent { process, talk, hello }
 }
@@ -148,6 +153,14 @@ fn a_leaf_and_a_stop(command: impl Fn() -> Command) {
     let mut idle = start(&peer, command(), None);
     idle.process.0.stdin.take().unwrap().write_all(EXIT_LINE).unwrap();
     idle.exits();
+    // And in pieces: of such a pipe one read takes what one write has given.
+    let (read, write) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
+    let slow = start_with(&peer, command(), None, read.into());
+    let (first, rest) = EXIT_LINE.split_at(2);
+    let mut write = File::from(write);
+    write.write_all(first).unwrap();
+    write.write_all(rest).unwrap();
+    slow.exits();
 }
 
 /// Nothing to take in is a turn like any other: accepted, settled, and over.

@@ -169,13 +169,13 @@ fn a_lease_that_is_taken_again_begins_anew() {
             talk.end();
         },
         |mut lead| {
-            let owed = items(lead.next(None).unwrap());
+            let owed = items(lead.next(WITHIN).unwrap());
             lead.connection().cap(&roost::proto::message::tree::Cap { cap: None }).unwrap();
             // The loss is known by then, and was not told.
             assert_eq!(lead.accept(owed.clone()).unwrap_err().refusal(), Some(ErrorKind::StaleLease));
             lead.take_lease().unwrap();
             assert_eq!(lead.accept(owed).unwrap(), []);
-            let owed = items(lead.next(None).unwrap());
+            let owed = items(lead.next(WITHIN).unwrap());
             assert_eq!(numbers(&lead.accept(owed).unwrap()), [2]);
         },
     );

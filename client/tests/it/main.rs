@@ -6,12 +6,11 @@
 mod agent;
 mod bounded;
 mod commands;
+mod completions;
 mod connection;
 mod fake;
 mod lead;
 mod logs;
-#[path = "../../../tests/src/not_tested.rs"]
-mod not_tested;
 mod peer;
 mod run;
 mod start;

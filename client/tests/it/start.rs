@@ -5,9 +5,11 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use roost::{Config, Connection, Error, EventReader, Start, Watcher};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, flock, mknodat};
 use serde_json::json;
 
 use crate::bounded::{PATIENCE, output, readable};
@@ -65,6 +67,27 @@ fn twenty_clients_start_one_daemon() {
     let state_dir = config.paths.state_dir.display().to_string();
     assert_eq!(started, format!("--detach --socket {} --state-dir {state_dir}\n", config.paths.socket.display()));
     assert_eq!(config.paths.state_dir.metadata().unwrap().mode() & 0o777, 0o700);
+}
+
+/// Whoever waits for the lock has dialled before that, and has to look again.
+#[test]
+fn a_daemon_that_came_while_the_lock_was_held_is_taken_and_no_unit_takes_its_socket() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config { start: Start::OnDemand, by_unit: true, ..fake::config(&dir.path().join("s")) };
+    let socket = config.paths.socket.clone();
+    // A pipe in the place of the lock file: its reader sees when the client opens it.
+    let path = config.paths.start_lock();
+    fs::create_dir(&config.paths.state_dir).unwrap();
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let held = rustix::fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
+    let client = std::thread::spawn(move || Connection::dial(config).map(drop));
+    let (tell, opened) = mpsc::channel();
+    std::thread::spawn(move || tell.send(fs::File::open(path).map(drop)));
+    opened.recv_timeout(PATIENCE).expect("nobody asks for the lock").unwrap();
+    Fake::start(&socket, |_, _| None);
+    drop(held);
+    client.join().unwrap().unwrap();
 }
 
 #[test]
@@ -188,4 +211,15 @@ fn who_only_follows_starts_no_daemon_again_and_goes_on_with_the_next_one() {
         assert!(!dir.path().join("started").exists(), "{follow}");
         fs::remove_file(&socket).unwrap();
     }
+}
+
+/// Its socket is there before it is: it reads its journal before it answers.
+#[test]
+fn a_daemon_that_its_socket_wakes_has_the_time_of_a_start_for_its_first_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let fake = Fake::start(&dir.path().join("s"), |_, _| None);
+    let config = |by_unit| Config { by_unit, answer_within: Duration::ZERO, ..fake.config() };
+    assert_eq!(error_of(config(false)).kind(), "unanswered");
+    let mut connection = Connection::dial(config(true)).unwrap();
+    assert_eq!(connection.daemon_status().unwrap_err().kind(), "unanswered");
 }

@@ -146,7 +146,7 @@ fn a_bare_wake_is_accepted_settled_and_over() {
             talk.end();
         },
         |mut worker| {
-            let turn = items(worker.next(None).unwrap());
+            let turn = items(worker.next(WITHIN).unwrap());
             assert_eq!((turn.wake, turn.items.len()), (true, 0));
             assert_eq!(worker.accept(turn.items).unwrap(), []);
             assert_eq!(worker.settle(&Turn::default()).unwrap(), Next::Exit);
@@ -170,7 +170,7 @@ fn what_lay_here_before_a_new_welcome_is_not_told_unless_it_comes_again() {
             talk.end();
         },
         |mut worker| {
-            let turn = items(worker.next(None).unwrap());
+            let turn = items(worker.next(WITHIN).unwrap());
             assert_eq!(numbers(&turn.items), [2]);
             worker.accept(turn.items).unwrap();
         },
@@ -198,10 +198,10 @@ fn a_daemon_that_was_away_hears_again_what_its_worker_does() {
         },
         |mut worker| {
             worker.report(&Report { activity: Some(Activity::Tool), ..Report::default() }).unwrap();
-            let turn = items(worker.next(None).unwrap());
+            let turn = items(worker.next(WITHIN).unwrap());
             worker.accept(turn.items).unwrap();
             worker.settle(&Turn::default()).unwrap();
-            let turn = items(worker.next(None).unwrap());
+            let turn = items(worker.next(WITHIN).unwrap());
             worker.accept(turn.items).unwrap();
         },
     );
@@ -425,6 +425,23 @@ fn refusals_keep_their_kind_and_the_connection() {
             worker.message("a", "hi", None).unwrap();
         },
     );
+}
+
+#[test]
+fn a_second_voice_and_a_process_that_is_no_worker_are_told_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let peer = Peer::new(dir.path());
+    let (worker, root) = (peer.worker_config(), peer.root_config());
+    let played = thread::spawn(move || {
+        let mut talk = peer.accept();
+        let hello = talk.call("hello");
+        talk.refuse(&hello, "already_connected");
+    });
+    let connect = |config| Worker::connect_with(config, Vec::new(), None).err().unwrap();
+    assert_eq!(connect(worker).refusal(), Some(ErrorKind::AlreadyConnected));
+    let error = connect(root);
+    assert!(error.kind() == "environment" && error.to_string().contains("ROOST_WORKER"), "{error}");
+    played.join().unwrap();
 }
 
 /// A worker whose standard input gets these pieces and ends, while it is in a call that is answered after that.

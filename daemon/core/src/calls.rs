@@ -84,6 +84,15 @@ impl Calls {
         }
     }
 
+    /// What a call waits for is there, whatever else has ended it in this step.
+    pub fn has_come_to_pass(&mut self, call: CallId) {
+        if let Some(pending) = self.calls.get_mut(&call) {
+            pending.over = Some(Over::Done);
+            self.stirred.extend(pending.asker);
+            self.over.insert(call);
+        }
+    }
+
     /// Nothing that this asker waits for can be told to it any more, whether it is there or not.
     pub fn refuse_all(&mut self, asker: Asker, rejection: &Rejection) {
         for call in self.by_asker.get(&asker).cloned().unwrap_or_default() {

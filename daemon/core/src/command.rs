@@ -2,6 +2,7 @@
 //!
 //! They are not the wire's requests (`session/translate.rs` makes them) and not the journal's events.
 
+mod call;
 mod parts;
 mod speak;
 
@@ -10,6 +11,7 @@ use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity};
 
 use crate::event::{Context, Owner};
 
+pub use call::{Call, Nature};
 pub use parts::{Allowance, Claim, Launch, Open, Role, Target, Task};
 pub use speak::{Activity, Settle, Speak};
 

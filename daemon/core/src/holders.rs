@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::link::ProcessIdentity;
 
 use crate::effect::Holder;
 use crate::event::Owner;
@@ -22,8 +23,8 @@ pub struct Holders {
 pub struct Holding {
     /// Its lease.
     pub lease: u64,
-    /// The process behind it.
-    pub pid: u32,
+    /// The process behind it, where that is known.
+    pub process: Option<ProcessIdentity>,
     /// The items that it was handed and has not acknowledged.
     pub handed: BTreeSet<u64>,
     /// It was handed what it begins its turn with, or goes on with on this connection.
@@ -38,8 +39,8 @@ struct Pulse {
 
 impl Holders {
     /// A lease was taken. Gives who held it until now.
-    pub fn take(&mut self, holder: Holder, pid: u32) -> Option<Holder> {
-        let holding = Holding { lease: holder.lease, pid, handed: BTreeSet::new(), knows_turn: false };
+    pub fn take(&mut self, holder: Holder, process: Option<ProcessIdentity>) -> Option<Holder> {
+        let holding = Holding { lease: holder.lease, process, handed: BTreeSet::new(), knows_turn: false };
         let before = self.of.insert((holder.tree, holder.owner), holding)?;
         Some(Holder { lease: before.lease, ..holder })
     }

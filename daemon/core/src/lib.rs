@@ -20,3 +20,4 @@ mod calls;
 mod hand_over;
 mod holders;
 mod lifecycle;
+mod older;

@@ -1,9 +1,12 @@
 //! Ends that a whole daemon or a whole tree comes to: drains, operators, interrupts of a part.
 
+mod bench;
+
+use bench::settings;
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
 use roost_core::effect::{Effect, OwedKind, Reply};
-use roost_core::event::{Context, Delivery, Digest, InterruptScope, Join, Place, Runner, Settings, Timing};
+use roost_core::event::{Context, Digest, InterruptScope, Place, Runner, Settings};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
@@ -22,20 +25,7 @@ struct Bench {
 impl Bench {
     fn new(interrupt_scope: InterruptScope) -> Self {
         let mut bench = Self { broker: Broker::restore(State::default(), None), call: 0, now: 0 };
-        let settings = Settings {
-            cap: 4,
-            budget: 50,
-            lend_slots: true,
-            end_leftovers: true,
-            adopt_orphans: false,
-            stop_grace_ms: 5_000,
-            depth_max: 10,
-            interrupt_scope,
-            group_caps: Vec::new(),
-            delivery: Delivery::default(),
-            join: Join::default(),
-            timing: Timing::default(),
-        };
+        let settings = Settings { interrupt_scope, ..settings() };
         let open = Open { tree: TREE, token: Token::new([1; 16]), request_id: "o".into(), key: None, ephemeral: false, settings };
         bench.ask(|call| Command::Open { call, open: Box::new(open) });
         bench
@@ -129,6 +119,19 @@ fn whoever_still_waits_when_the_daemon_leaves_hears_why() {
     assert_eq!(refusal(&stepped, waiting), Some(&Rejection::Draining));
     assert!(stepped.effects.contains(&Effect::Leave));
     assert!(!stepped.effects.iter().any(|effect| matches!(effect, Effect::Spawn(_))), "the parent wakes at the next start");
+}
+
+/// Where nothing is live a drain has come to pass, however little time it was given.
+#[test]
+fn a_drain_without_time_is_called_off_only_by_what_is_live() {
+    let mut bench = Bench::new(InterruptScope::All);
+    let worker = bench.launch(Caller::Root(TREE), "w", false);
+    let drain = |call| Command::Drain { call: Some(call), now: false, timeout_ms: Some(0) };
+    let (call, stepped) = bench.ask(drain);
+    assert!(matches!(refusal(&stepped, call), Some(Rejection::StillRunning { live: 1, .. })));
+    bench.step(Command::Exited { incarnation: worker, status: ExitStatus::Code(0), leftovers: Vec::new() });
+    let (call, stepped) = bench.ask(drain);
+    assert_eq!(reply(&stepped, call), Some(&Reply::Drained { stopped: 0 }));
 }
 
 #[test]

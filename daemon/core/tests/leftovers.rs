@@ -107,6 +107,22 @@ fn what_never_said_hello_is_listed_too() {
 }
 
 #[test]
+fn what_waited_and_left_something_behind_is_not_started_again() {
+    let mut bench = Bench::new(2);
+    let parent = bench.launch(ROOT, "speaker");
+    let caller = bench.caller(parent);
+    bench.launch(caller, "child");
+    // Its wait and not the launch is what counts: that is of an older journal.
+    bench.forget_acts(parent);
+    bench.waits(caller, "child", None);
+    bench.pass(settings().timing.startup_ms);
+    leaves(&mut bench, parent, &[7]);
+    assert!(matches!(bench.phase(parent), Phase::Emptying { .. }));
+    bench.step(Command::Emptied { incarnation: parent });
+    assert!(matches!(bench.phase(parent), Phase::Finishing { .. }), "{:?}", bench.phase(parent));
+}
+
+#[test]
 fn a_record_of_an_older_build_lists_nothing() {
     let mut bench = Bench::new(2);
     bench.launch(ROOT, "one");

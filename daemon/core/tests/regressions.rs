@@ -13,7 +13,7 @@ use roost_core::state::worker::Phase;
 use roost_core::time::Mono;
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, Token};
 use roost_proto::limits::{PARK_DECLINE_MS_MAX, REATTACH_MS, START_RETRY_MS, WORDS_OWED_MAX};
-use roost_proto::link::{ExitStatus, Signal};
+use roost_proto::link::{ExitStatus, ProcessIdentity, Signal};
 use roost_proto::message::events::TreeEvent;
 use roost_proto::outcome::{Failure, Outcome};
 use roost_proto::usage::{Usage, UsageReport};
@@ -503,8 +503,14 @@ fn what_one_lead_has_taken_in_is_gone_for_another() {
     let mut bench = Bench::new(2);
     let child = bench.launch(ROOT, "child");
     bench.exits(child);
-    let claim =
-        |pid| Claim { tree: TREE, worker: None, token: Token::new([1; 16]), epoch: None, lineage: vec![pid], role: Some(Role::Root) };
+    let claim = |pid| Claim {
+        tree: TREE,
+        worker: None,
+        token: Token::new([1; 16]),
+        epoch: None,
+        lineage: vec![ProcessIdentity { pid, start_ticks: 1 }],
+        role: Some(Role::Root),
+    };
     let acks = |bench: &mut Bench, lease, request_id: Option<&str>| {
         let speak = Box::new(Speak::Ack { request_id: request_id.map(str::to_owned), items: vec![1] });
         let stepped = bench.ask(|call| Command::Speak { call, caller: ROOT, lease, speak });
@@ -568,13 +574,56 @@ fn what_has_launched_or_said_something_without_a_hello_is_not_started_again() {
     assert!(matches!(bench.phase(looks), Phase::Starting(_)));
 }
 
+/// A lead is woken from its context for the end of its child, and dies before its hello as a voice.
+fn woken_one_that(acts: impl FnOnce(&mut Bench, Caller, ExecutionId) -> Stepped) -> Phase {
+    let mut bench = Bench::new(2);
+    let parent = bench.speaker(ROOT, "speaker");
+    let child = bench.launch(bench.caller(parent), "child");
+    bench.settles(parent);
+    bench.exits(parent);
+    let stepped = bench.exits(child);
+    let woken = bench.starts(&stepped);
+    bench.hello_as(woken, None);
+    let caller = bench.caller(woken);
+    assert_eq!(refusal(&acts(&mut bench, caller, child.execution)), None);
+    bench.exits(woken);
+    bench.phase(woken).clone()
+}
+
+#[test]
+fn what_has_read_an_end_without_a_hello_is_not_started_again_without_it() {
+    let reads = |bench: &mut Bench, caller, _| {
+        let of = Target::Name("child".into());
+        bench.ask(|call| Command::Result { call, caller, tree: None, of, wait: false, request_id: None, timeout_ms: None })
+    };
+    let waits = |bench: &mut Bench, caller, _| bench.waits(caller, "child", None);
+    let speaks = |bench: &mut Bench, caller, speak| bench.ask(|call| Command::Speak { call, caller, lease: None, speak: Box::new(speak) });
+    let told = |bench: &mut Bench, caller, child| speaks(bench, caller, Speak::Told { executions: vec![child] });
+    let acks = |bench: &mut Bench, caller, _| speaks(bench, caller, ack(&[2]));
+    let looks = |bench: &mut Bench, caller, _| speaks(bench, caller, Speak::Inbox);
+    for (how, phase) in
+        [("result", woken_one_that(reads)), ("wait", woken_one_that(waits)), ("told", woken_one_that(told)), ("ack", woken_one_that(acks))]
+    {
+        assert!(matches!(phase, Phase::Ended { outcome: Outcome::Failed(Failure::Startup { .. }) }), "{how}: {phase:?}");
+    }
+    // Whoever only looked around is.
+    assert!(matches!(woken_one_that(looks), Phase::Starting(_)));
+}
+
 #[test]
 fn whoever_was_away_while_another_lead_took_its_items_in_does_not_get_them_once_more() {
     let mut bench = Bench::new(2);
     let child = bench.launch(ROOT, "child");
     bench.exits(child);
     let hello = |bench: &mut Bench, pid| {
-        let claim = Claim { tree: TREE, worker: None, token: Token::new([1; 16]), epoch: None, lineage: vec![pid], role: Some(Role::Root) };
+        let claim = Claim {
+            tree: TREE,
+            worker: None,
+            token: Token::new([1; 16]),
+            epoch: None,
+            lineage: vec![ProcessIdentity { pid, start_ticks: 1 }],
+            role: Some(Role::Root),
+        };
         bench.ask(|call| Command::Hello { call, claim: Some(claim) })
     };
     let acks = |bench: &mut Bench, lease, request_id: &str| {
@@ -598,4 +647,24 @@ fn whoever_was_away_while_another_lead_took_its_items_in_does_not_get_them_once_
     // The first one never heard that it had lost the lease; what it was handed is gone for it all the same.
     hello(&mut bench, 7);
     assert_eq!(acks(&mut bench, 3, "ours"), (vec![], vec![1]));
+}
+
+#[test]
+fn an_interrupt_of_nothing_does_not_make_an_older_one_new() {
+    let mut bench = Bench::new(2);
+    let first = bench.launch(ROOT, "first");
+    let interrupt = |bench: &mut Bench, request: &str| {
+        let request_id = Some(request.to_owned());
+        let stepped = bench.ask(|call| Command::Interrupt { call, caller: ROOT, request_id, no_wait: true });
+        let stopped = |effect: &Effect| {
+            if let Effect::Reply { reply: Reply::Interrupted { stopped, .. }, .. } = effect { Some(*stopped) } else { None }
+        };
+        stepped.effects.iter().find_map(stopped)
+    };
+    assert_eq!(interrupt(&mut bench, "one"), Some(1));
+    bench.exits(first);
+    assert_eq!(interrupt(&mut bench, "two"), Some(0));
+    let later = bench.launch(ROOT, "later");
+    assert_eq!((interrupt(&mut bench, "one"), interrupt(&mut bench, "two")), (Some(1), Some(0)));
+    assert!(bench.record(later).stop.is_none(), "what was launched meanwhile goes on");
 }

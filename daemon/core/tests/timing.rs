@@ -3,10 +3,12 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+mod bench;
+
 use roost_core::broker::{Broker, Outcome as Stepped};
 use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Open, Role, Settle, Speak, Task};
 use roost_core::effect::{Effect, Reply};
-use roost_core::event::{Context, Delivery, Digest, Event, InterruptScope, Join, Place, Runner, Settings, Timing, TreeOpened};
+use roost_core::event::{Context, Digest, Event, Place, Runner, Settings, Timing, TreeOpened};
 use roost_core::rejection::Rejection;
 use roost_core::state::State;
 use roost_core::state::worker::Phase;
@@ -20,20 +22,7 @@ const ROOT: Caller = Caller::Root(TREE);
 const CONTEXT: Context = Context { digest: Digest(1), bytes: 0, place: Place::Journal };
 
 fn settings(timing: Timing) -> Settings {
-    Settings {
-        cap: 1,
-        budget: 200,
-        lend_slots: true,
-        end_leftovers: true,
-        adopt_orphans: false,
-        stop_grace_ms: 5_000,
-        depth_max: 10,
-        interrupt_scope: InterruptScope::All,
-        group_caps: Vec::new(),
-        delivery: Delivery::default(),
-        join: Join::default(),
-        timing,
-    }
+    Settings { cap: 1, budget: 200, timing, ..bench::settings() }
 }
 
 /// A broker with one tree, and the next numbers of its calls and moments.
@@ -111,7 +100,7 @@ impl Bench {
             worker: Some(worker),
             token: Token::new([2; 16]),
             epoch: Some(epoch),
-            lineage: vec![1],
+            lineage: vec![ProcessIdentity { pid: 1, start_ticks: 1 }],
             role: Some(Role::Voice { can_park: true, steers: true }),
         };
         let stepped = self.ask(|call| Command::Hello { call, claim: Some(claim) });

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use roost_core::effect::Effect;
 use roost_proto::id::TreeId;
-use roost_proto::limits::EVENTS_PAGE_MAX;
+use roost_proto::limits::{EVENTS_PAGE_MAX, NO_SPACE_ANSWER};
 use roost_proto::message::events::NumberedEvent;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::{Driver, DriverError, Due, Turn};
 use crate::journal::{CommitError, Committed, Snapshot};
@@ -100,13 +101,15 @@ impl Driver {
         }
     }
 
-    /// Commits, however long the disk is full: what has happened must be written, and nothing of it has been told. Hands back as well
+    /// Commits, however long the disk is full: what has happened must be written, and nothing of it has been told. Only new work does not
+    /// have to be: it cannot be taken out of the turn any more, but the next broker begins without it. Hands back as well
     /// what followers are to be told, that of hellos in the meantime included.
     async fn commit(
         &mut self,
         turn: &mut Turn,
         sessions: &mut mpsc::Receiver<Arrival>,
     ) -> Result<(Committed, Vec<(TreeId, NumberedEvent)>), DriverError> {
+        let mut refused_at = None;
         loop {
             let stream = if self.has_followers() { turn.batch.stream.clone() } else { Vec::new() };
             self.transcripts.draft(&mut turn.drafts, &turn.batch.records, &turn.batch.texts);
@@ -127,6 +130,10 @@ impl Driver {
                             tracing::error!("the ballast makes room for the rest");
                             continue;
                         }
+                    }
+                    let now = Instant::now();
+                    if turn.asks_for_more && now.duration_since(*refused_at.get_or_insert(now)) >= NO_SPACE_ANSWER {
+                        return Err(DriverError::NoRoom);
                     }
                     self.wait_for_space(turn, sessions).await?;
                 }

@@ -1,7 +1,7 @@
 //! A disk without any room: what has happened cannot be written, so nothing of it is told; whoever looks meanwhile sees what is on
 //! disk, and whoever asks for more is told why. Starts whose files could not be written wait here as well.
 
-use roost_core::command::{CallId, Caller, Command, Speak};
+use roost_core::command::{CallId, Caller, Command, Nature};
 use roost_core::effect::{Effect, Reply, Spawn};
 use roost_core::state::worker::Worker;
 use roost_proto::limits::NO_SPACE_RETRY;
@@ -66,9 +66,15 @@ impl Driver {
                         self.look(turn, call, &look);
                     }
                 }
-                Due::Effect(Effect::Reply { call, reply: Reply::Status { .. } | Reply::Counts(_) | Reply::StillActive { .. } }) => {
-                    self.refuse_for_space(call);
-                }
+                Due::Effect(Effect::Reply {
+                    call,
+                    reply:
+                        Reply::Status { .. }
+                        | Reply::Counts(_)
+                        | Reply::StillActive { .. }
+                        | Reply::Usage(_)
+                        | Reply::Opened { created: false, .. },
+                }) => self.refuse_for_space(call),
                 Due::DaemonStatus(call) => self.show_daemon_status(turn, call),
                 Due::Watch(call, caller) => self.show_watch(turn, call, caller),
                 Due::Effect(_) | Due::Restart(_) | Due::Events(..) => turn.due.push(due),
@@ -166,38 +172,8 @@ impl Driver {
     }
 }
 
-/// The call of a command whose client does not expect to wait.
+/// The call of a command whose client does not expect to wait. A park is held: its client waits for a while, and is parked if there is
+/// room by then.
 fn expects_an_answer(command: &Command) -> Option<CallId> {
-    match command {
-        Command::Open { call, .. }
-        | Command::Attach { call, .. }
-        | Command::Launch { call, .. }
-        | Command::Status { call, .. }
-        | Command::Count { call, .. }
-        | Command::Usage { call, .. }
-        | Command::Cap { call, .. }
-        | Command::Pause { call, .. } => Some(*call),
-        // The texts that it shows lie in the journal, and its connection is not read before it is answered.
-        Command::Speak { call, speak, .. } => (**speak == Speak::Inbox).then_some(*call),
-        // A park is held: its client waits for a while, and is parked if there is room by then.
-        Command::Park { .. }
-        | Command::Hello { .. }
-        | Command::Wait { .. }
-        | Command::Result { .. }
-        | Command::Stop { .. }
-        | Command::Interrupt { .. }
-        | Command::Close { .. }
-        | Command::LeaseGone { .. }
-        | Command::Abandon { .. }
-        | Command::RootPresence { .. }
-        | Command::Reconcile { .. }
-        | Command::Spawned { .. }
-        | Command::SpawnFailed { .. }
-        | Command::ContextCorrupt { .. }
-        | Command::Exited { .. }
-        | Command::Emptied { .. }
-        | Command::NeverStarted { .. }
-        | Command::Tick
-        | Command::Drain { .. } => None,
-    }
+    command.call().filter(|call| matches!(call.nature, Nature::Looks | Nature::Asks)).map(|call| call.id)
 }

@@ -1,6 +1,6 @@
 //! What arrives at the driver: words of the supervisor, messages of connections. Each becomes a command, or waits for the commit.
 
-use roost_core::command::{CallId, Caller, Command};
+use roost_core::command::{CallId, Caller, Command, Nature};
 use roost_core::event::{Event, Owner, Record, Spoken};
 use roost_core::rejection::Rejection;
 use roost_proto::id::{TreeId, WorkerId};
@@ -8,7 +8,7 @@ use roost_proto::link::ToBroker;
 
 use super::{Connection, Driver, DriverError, Due, Turn};
 use crate::journal::Spec;
-use crate::session::{Arrival, FromSession, Kept, Outgoing, Payload, connection_of, translate};
+use crate::session::{Arrival, FromSession, Kept, Outgoing, Payload, Room, connection_of, translate};
 
 impl Driver {
     /// One message of the supervisor.
@@ -34,7 +34,7 @@ impl Driver {
     /// One message of a connection. What it holds may go into the batch, so its room is taken as long as the turn.
     pub(super) fn arrived(&mut self, turn: &mut Turn, arrival: Arrival) -> Result<(), DriverError> {
         let Arrival { message, room } = arrival;
-        turn.rooms.push(room);
+        turn.rooms.extend(Some(room).filter(Room::is_taken));
         self.take(turn, message)
     }
 
@@ -80,12 +80,12 @@ impl Driver {
     }
 
     fn command(&mut self, turn: &mut Turn, mut command: Command, payload: Payload) -> Result<(), DriverError> {
-        if let Command::Open { call, .. } = &command
-            && self.has_no_space()
-        {
-            self.refuse_for_space(*call);
+        let call = command.call();
+        if let Some(call) = call.filter(|_| self.refuses(&command)) {
+            self.refuse_for_space(call.id);
             return Ok(());
         }
+        turn.asks_for_more |= call.is_some_and(|call| call.nature == Nature::Asks);
         // One that was accepted when there was room is answered as it was then.
         if let Command::Launch { launch, .. } = &mut command
             && self.has_no_space()
@@ -97,12 +97,11 @@ impl Driver {
         {
             connection.observes = true;
         }
-        let speaker = speaker_of(&command);
         let first = turn.batch.records.len();
         self.step(turn, command)?;
         match payload {
             Payload::None | Payload::Observes => {}
-            Payload::Said { text, context } => self.keep_said(turn, first, speaker, text, context),
+            Payload::Said { text, context } => self.keep_said(turn, first, call.map(|call| call.caller), text, context),
             Payload::Launch(tasks) => {
                 let accepted = turn.batch.records[first..]
                     .iter()
@@ -132,11 +131,21 @@ impl Driver {
         self.step(turn, Command::RootPresence { tree, connections })
     }
 
+    /// Whether this is refused for want of space whatever the core says of it.
+    fn refuses(&mut self, command: &Command) -> bool {
+        if matches!(command, Command::Open { .. }) {
+            return self.has_no_space();
+        }
+        matches!(command, Command::Cap { cap: Some(_), .. } | Command::Pause { .. }) && self.has_no_ballast()
+    }
+
     /// Whether new work must wait until there is space again.
     fn has_no_space(&mut self) -> bool {
-        if self.journal.space_is_low() {
-            return true;
-        }
+        self.journal.space_is_low() || self.has_no_ballast()
+    }
+
+    /// Whether there is no room at all, or was none a moment ago.
+    fn has_no_ballast(&mut self) -> bool {
         if self.ballast_released && self.journal.restore_ballast() {
             self.ballast_released = false;
         }
@@ -165,11 +174,6 @@ impl Driver {
             turn.batch.contexts.push((worker, bytes));
         }
     }
-}
-
-/// Who makes a call whose text and context lie beside its events.
-fn speaker_of(command: &Command) -> Option<Caller> {
-    if let Command::Speak { caller, .. } | Command::Park { caller, .. } = command { Some(*caller) } else { None }
 }
 
 /// What a step has taken of what its caller said.

@@ -46,6 +46,8 @@ pub(crate) struct Turn {
     /// What the messages in it take of the room for calls.
     pub(crate) rooms: Vec<Room>,
     pub(crate) has_begun: bool,
+    /// Somebody waits for the answer to new work in it.
+    pub(crate) asks_for_more: bool,
     /// What transcripts say of it, once it is committed.
     pub(crate) drafts: Drafts,
     /// The broker as it is on disk, while the disk is nearly full: if this turn does not fit, who looks is answered from it.

@@ -9,6 +9,7 @@ use roost_proto::limits::CONTEXT_WITHIN;
 
 use super::{Driver, DriverError, Due, Turn};
 use crate::context_file;
+use crate::lookouts::Look;
 
 /// What was found of the context of a start.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ enum Found {
     Same,
     /// It is not: this is why.
     Other(String),
-    /// The file system does not say.
-    Silent,
+    /// Nobody knows: this is why.
+    Unknown(String),
 }
 
 impl Driver {
@@ -32,12 +33,14 @@ impl Driver {
     pub(crate) fn verify(&self, spawn: Spawn, path: PathBuf) {
         let Some(context) = spawn.wake.as_ref().map(|wake| wake.context) else { return };
         let done = self.verifying.clone();
-        let looking = self.lookouts.look(CONTEXT_WITHIN, move || context_file::verify(&path, context));
+        let looking = self.lookouts.look(Some(spawn.tree), CONTEXT_WITHIN, move || context_file::verify(&path, context));
         tokio::spawn(async move {
             let found = match looking.await {
-                Ok(Some(Ok(()))) => Found::Same,
-                Ok(Some(Err(why))) => Found::Other(why),
-                Ok(None) | Err(_) => Found::Silent,
+                Ok(Look::Found(Ok(()))) => Found::Same,
+                Ok(Look::Found(Err(why))) => Found::Other(why),
+                Ok(Look::Silent) => Found::Unknown(format!("did not answer within {} s", CONTEXT_WITHIN.as_secs())),
+                Ok(Look::NotBegun) => Found::Unknown("could not be looked at: too many others of the tree do not answer".into()),
+                Err(error) => Found::Unknown(format!("could not be looked at: {error}")),
             };
             if done.send(Verified { spawn, found }).is_err() {
                 tracing::debug!("the driver is gone");
@@ -56,8 +59,8 @@ impl Driver {
                 Ok(())
             }
             Found::Other(reason) => self.step(turn, Command::ContextCorrupt { incarnation, reason }),
-            Found::Silent => {
-                let reason = format!("the file of its saved context did not answer within {} s", CONTEXT_WITHIN.as_secs());
+            Found::Unknown(why) => {
+                let reason = format!("the file of its saved context {why}");
                 self.step(turn, Command::SpawnFailed { incarnation, reason, transient: true })
             }
         }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use roost_not_tested::not_tested;
 use roost_proto::id::{Epoch, ExecutionId, Incarnation};
 use roost_proto::link::{EXIT_LINE, ExitStatus, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,10 +23,6 @@ use super::cgroup::Cgroups;
 use super::cgroup::place::Setting;
 use super::children::{Children, Lost};
 use super::{identity, reap, spawn};
-
-#[path = "../../../tests/src/not_tested.rs"]
-mod not_tested;
-use not_tested::not_tested;
 
 const ALONE: &str = "ROOSTD_TEST_ALONE";
 /// Set for a test that runs with cgroups: the cgroup2 directory below which it may make its own.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use interprocess::local_socket::traits::tokio::Listener as _;
 use interprocess::os::unix::uds_local_socket::tokio::{Listener, Stream};
-use roost_proto::limits::{ACCEPT_PAUSE, LOOKS_MAX, LOOKS_PER_CONNECTION_MAX};
+use roost_proto::limits::{ACCEPT_PAUSE, LOOKS_MAX, LOOKS_PER_CONNECTION_MAX, LOOKS_PER_TREE_MAX};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -40,7 +40,7 @@ pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<Arrival>, bound
         arrivals: 0,
         store: Store::new(bounds.lines_bytes),
         freight: room_for_all(bounds.calls_bytes),
-        lookouts: Lookouts::new(LOOKS_MAX, LOOKS_PER_CONNECTION_MAX),
+        lookouts: Lookouts::new(LOOKS_MAX, LOOKS_PER_TREE_MAX),
         last: ConnectionId(0),
         inbox,
         bounds,
@@ -152,7 +152,7 @@ impl Inside {
         let place = Arc::new(Place {
             store: self.store.clone(),
             freight: Freight::new(Arc::clone(&self.freight), self.bounds.calls_bytes_each),
-            lookouts: self.lookouts.of_another(),
+            lookouts: self.lookouts.of_one(LOOKS_PER_CONNECTION_MAX),
             is_known: AtomicBool::new(false),
             wanted: Notify::new(),
         });

@@ -204,7 +204,8 @@ impl Connection {
     async fn look(&mut self, asked: FromSession) -> Result<Result<FromSession, ErrorObject>, Close> {
         let Some(question) = Question::of(&asked) else { return Ok(Ok(asked)) };
         let within = question.within();
-        let looking = self.place.lookouts.look(within, move || question.look());
+        let tree = self.output.standing().and_then(|standing| standing.tree);
+        let looking = self.place.lookouts.look(tree, within, move || question.look());
         Ok(match self.output.meanwhile(&self.stream, looking).await? {
             Ok(found) => look::answered(asked, found),
             Err(failed) => Err(unread(&failed)),

@@ -21,7 +21,14 @@ pub(super) struct Freight {
 /// What one call takes of it, until this is dropped.
 #[derive(Debug, Default)]
 pub struct Room {
-    _taken: Vec<OwnedSemaphorePermit>,
+    taken: Vec<OwnedSemaphorePermit>,
+}
+
+impl Room {
+    /// Whether it is that of a call at all.
+    pub fn is_taken(&self) -> bool {
+        !self.taken.is_empty()
+    }
 }
 
 /// A message with what it takes.
@@ -59,7 +66,7 @@ impl Freight {
         if bytes > CALL_BYTES_FREE {
             taken.extend(Arc::clone(&self.all).acquire_many_owned(units).await);
         }
-        Room { _taken: taken }
+        Room { taken }
     }
 }
 

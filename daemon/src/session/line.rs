@@ -3,6 +3,7 @@
 //! No socket, no waiting: the same two functions serve connections, the fuzz targets and the replay of their corpora.
 
 use roost_core::command::CallId;
+use roost_proto::link::ProcessIdentity;
 use roost_proto::message::Request;
 use roost_proto::message::session::Hello;
 use roost_proto::rpc::{ErrorKind, ErrorObject};
@@ -22,7 +23,7 @@ pub fn understand(
     standing: Option<Standing>,
     method: &str,
     params: Option<&RawValue>,
-    lineage: impl FnOnce() -> Vec<u32>,
+    lineage: impl FnOnce() -> Vec<ProcessIdentity>,
 ) -> Result<FromSession, ErrorObject> {
     match (standing, method == Hello::METHOD) {
         (None, true) => translate::hello(number, params, lineage),

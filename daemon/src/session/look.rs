@@ -10,13 +10,17 @@ use std::time::Duration;
 use roost_core::command::{Caller, Command, Speak};
 use roost_core::event::Context;
 use roost_core::rejection::Rejection;
-use roost_proto::limits::{CONTEXT_WITHIN, CWD_WITHIN};
+use roost_proto::limits::{CONTEXT_WITHIN, CWD_WITHIN, LOOKS_PER_TREE_MAX};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::fs::{Access, access};
 
 use super::translate::shown;
 use super::{FromSession, Kept, Payload};
 use crate::context_file;
+use crate::lookouts::Look;
+
+const NOT_BEGUN: &str = "looks at file systems that have not come to an end";
+const NOT_BEGUN_HINT: &str = "look at the file systems that your tree works on, then try again";
 
 /// What is to be looked at.
 pub enum Question {
@@ -73,16 +77,17 @@ impl Question {
     }
 }
 
-/// The call with what was found; `None` is that nothing was, in the time there was.
+/// The call with what has come of the look.
 ///
 /// # Errors
 /// What makes the call useless whatever the core knows of it.
-pub fn answered(mut asked: FromSession, found: Option<Found>) -> Result<FromSession, ErrorObject> {
+pub fn answered(mut asked: FromSession, found: Look<Found>) -> Result<FromSession, ErrorObject> {
     let FromSession::Command { command, payload } = &mut asked else { return Ok(asked) };
     if let Command::Launch { launch, .. } = command {
         launch.unusable = match found {
-            Some(Found::Cwds(what)) => what.map(|what| Rejection::BadCwd { what }),
-            Some(Found::Context(_)) | None => Some(Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() }),
+            Look::Found(Found::Cwds(what)) => what.map(|what| Rejection::BadCwd { what }),
+            Look::Found(Found::Context(_)) | Look::Silent => Some(Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() }),
+            Look::NotBegun => Some(Rejection::Limit { what: NOT_BEGUN, limit: LOOKS_PER_TREE_MAX, next: NOT_BEGUN_HINT }),
         };
     } else if let Payload::Said { context: kept, .. } = payload {
         let (path, taken) = of_file(found)?;
@@ -108,12 +113,18 @@ pub fn answered(mut asked: FromSession, found: Option<Found>) -> Result<FromSess
     Ok(asked)
 }
 
-fn of_file(found: Option<Found>) -> Result<(PathBuf, Context), ErrorObject> {
-    let Some(Found::Context(found)) = found else {
-        let message = format!("the file of the context did not answer within {} s", CONTEXT_WITHIN.as_secs());
-        return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("look at its file system; nothing was saved".into())));
-    };
-    found
+fn of_file(found: Look<Found>) -> Result<(PathBuf, Context), ErrorObject> {
+    match found {
+        Look::Found(Found::Context(found)) => found,
+        Look::Found(Found::Cwds(_)) | Look::Silent => {
+            let message = format!("the file of the context did not answer within {} s", CONTEXT_WITHIN.as_secs());
+            Err(ErrorObject::new(ErrorKind::BadValue, message, Some("look at its file system; nothing was saved".into())))
+        }
+        Look::NotBegun => {
+            let message = "the file of the context was not looked at, as too many looks have not come to an end; nothing was saved";
+            Err(ErrorObject::new(ErrorKind::Limit, message, Some(NOT_BEGUN_HINT.into())))
+        }
+    }
 }
 
 /// Why nothing can be started in this directory.
@@ -164,24 +175,27 @@ mod tests {
             let asked = launch(cwd);
             let found = Question::of(&asked).unwrap().look();
             // It is the core's to say so: it may know the call.
-            let rejection = unusable(answered(asked, Some(found)).unwrap()).unwrap();
+            let rejection = unusable(answered(asked, Look::Found(found)).unwrap()).unwrap();
             let text = rejection.to_string();
             assert!(text.starts_with("task 1: the working directory ") && text.contains(why), "{text}");
             assert_eq!(rejection.kind(), ErrorKind::BadCwd);
         }
         let asked = launch("tmp");
         let found = Question::of(&asked).unwrap().look();
-        assert_eq!(unusable(answered(asked, Some(found)).unwrap()), None);
+        assert_eq!(unusable(answered(asked, Look::Found(found)).unwrap()), None);
     }
 
     #[test]
     fn a_file_system_that_does_not_answer_is_said_to_be_silent() {
         let silent = Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() };
-        assert_eq!(unusable(answered(launch("/"), None).unwrap()), Some(silent));
+        assert_eq!(unusable(answered(launch("/"), Look::Silent).unwrap()), Some(silent));
         let params = RawValue::from_string(r#"{"context_path":"/x"}"#.into()).unwrap();
         let park = |caller| translate::request(CallId(1), Standing::of(caller), "park", Some(&params)).unwrap();
         let worker = Caller::Worker { worker: roost_proto::id::WorkerId(1), epoch: roost_proto::id::Epoch(1) };
-        assert!(answered(park(worker), None).is_err_and(|error| error.message.contains("did not answer")));
+        assert!(answered(park(worker), Look::Silent).is_err_and(|error| error.message.contains("did not answer")));
+        // That of another may do so: nobody has looked.
+        assert_eq!(unusable(answered(launch("/"), Look::NotBegun).unwrap()).unwrap().kind(), ErrorKind::Limit);
+        assert!(answered(park(worker), Look::NotBegun).is_err_and(|error| error.data.kind == ErrorKind::Limit));
         assert!(matches!(Question::of(&park(worker)), Some(Question::Context(_))));
         // Nothing is read for those who cannot park.
         assert!(Question::of(&park(Caller::Root(TreeId(2)))).is_none() && Question::of(&park(Caller::Operator)).is_none());

@@ -6,9 +6,12 @@
 use std::io;
 
 use roost_proto::limits::ANCESTORS_MAX;
+use roost_proto::link::ProcessIdentity;
 
 use interprocess::local_socket::traits::StreamCommon;
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
+
+use crate::process::identity;
 
 /// The process that connected.
 #[derive(Debug, Clone, Copy)]
@@ -28,33 +31,20 @@ pub fn of(stream: &Stream) -> io::Result<Peer> {
 }
 
 /// The process, what it descends from, and its session's leader. Empty when the process is gone.
-pub fn lineage(pid: u32) -> Vec<u32> {
-    let Some((mut parent, session)) = parent_and_session(pid) else { return Vec::new() };
-    let mut line = vec![pid];
-    while parent > 1 && line.len() < ANCESTORS_MAX {
-        line.push(parent);
-        match parent_and_session(parent) {
-            Some((next, _)) => parent = next,
-            None => break,
-        }
+pub fn lineage(pid: u32) -> Vec<ProcessIdentity> {
+    let Some(first) = identity::stat(pid) else { return Vec::new() };
+    let mut line = vec![first.process];
+    let mut parent = first.parent;
+    while parent > 1
+        && line.len() < ANCESTORS_MAX
+        && let Some(found) = identity::stat(parent)
+    {
+        line.push(found.process);
+        parent = found.parent;
     }
-    if session > 1 && !line.contains(&session) {
-        line.push(session);
-    }
+    let leader = identity::stat(first.session).map(|leader| leader.process).filter(|leader| leader.pid > 1 && !line.contains(leader));
+    line.extend(leader);
     line
-}
-
-fn parent_and_session(pid: u32) -> Option<(u32, u32)> {
-    parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// `pid (comm) state ppid pgrp session ...`; the name of a program may hold anything, so fields count from its last parenthesis.
-fn parse(stat: &[u8]) -> Option<(u32, u32)> {
-    let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let mut fields = std::str::from_utf8(&stat[after..]).ok()?.split_ascii_whitespace().skip(1);
-    let parent = fields.next()?.parse().ok()?;
-    let session = fields.nth(1)?.parse().ok()?;
-    Some((parent, session))
 }
 
 #[cfg(test)]
@@ -62,22 +52,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_may_have_any_name() {
-        assert_eq!(parse(b"12 (a) R 9 (x) S 7 8 5 0 -1"), Some((7, 5)));
-        assert_eq!(parse(b"12 (\xff sh) S 7 8 0 0 -1"), Some((7, 0)));
-        for bad in [&b""[..], b"12 sh S 7", b"12 (sh) S", b"12 (sh) S x y z", b")"] {
-            assert_eq!(parse(bad), None);
-        }
-    }
-
-    #[test]
     fn a_child_descends_from_us() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let line = lineage(child.id());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(line[..2], [child.id(), std::process::id()]);
-        assert!(!line.contains(&1) && !line.contains(&0));
+        let pids: Vec<u32> = line.iter().map(|process| process.pid).collect();
+        assert_eq!(pids[..2], [child.id(), std::process::id()]);
+        assert!(!pids.contains(&1) && !pids.contains(&0));
         assert!(lineage(u32::MAX).is_empty());
     }
 }

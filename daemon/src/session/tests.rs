@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use roost_core::command::Claim;
+use roost_not_tested::not_tested;
 use roost_proto::id::{Epoch, Token, TreeId, WorkerId};
 use roost_proto::limits::{
     CALLS_PER_CONNECTION_MAX, HELLO_BYTES_MAX, LINE_BYTES_FREE, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, RESULTS_PER_CONNECTION_MAX,
@@ -15,12 +16,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-
-// The wings do not know each other, their tests neither.
-#[allow(clippy::duplicate_mod)]
-#[path = "../../../tests/src/not_tested.rs"]
-mod not_tested;
-use not_tested::not_tested;
 
 /// Far beyond what anything here takes; a test that waits in vain fails by it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -288,7 +283,7 @@ async fn a_claim_carries_the_callers_ancestors() {
     client.send(&HELLO.replace(r#""client":"test 0""#, &format!(r#""client":"a\u001b[2J",{identity}"#))).await;
     let Command::Hello { claim: Some(claim), .. } = world.command().await.0 else { panic!("no claim") };
     let lineage = peer::lineage(std::process::id());
-    assert_eq!(lineage[0], std::process::id());
+    assert_eq!(lineage[0].pid, std::process::id());
     assert_eq!(claim, Claim { tree: TreeId(1), worker: Some(WorkerId(2)), token, epoch: Some(Epoch(3)), lineage, role: None });
 }
 

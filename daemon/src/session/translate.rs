@@ -7,6 +7,7 @@ use roost_core::command::{self, CallId, Caller, Claim, Command};
 use roost_core::event::Digest;
 use roost_proto::id::{Token, TreeId};
 use roost_proto::limits::NAMES_PER_CALL_MAX;
+use roost_proto::link::ProcessIdentity;
 use roost_proto::message::daemon::{DaemonRestart, DaemonStatus, DaemonStop};
 use roost_proto::message::deliver::Inbox;
 use roost_proto::message::events::ReadEvents;
@@ -54,7 +55,7 @@ pub fn known(method: &str) -> Option<&'static str> {
 }
 
 /// Reads a `hello`. The caller's ancestors are looked up only when it claims to be somebody.
-pub fn hello(call: CallId, params: Option<&RawValue>, lineage: impl FnOnce() -> Vec<u32>) -> Result<FromSession, ErrorObject> {
+pub fn hello(call: CallId, params: Option<&RawValue>, lineage: impl FnOnce() -> Vec<ProcessIdentity>) -> Result<FromSession, ErrorObject> {
     #[derive(Deserialize)]
     struct Versions {
         protocol_min: u32,

@@ -15,7 +15,7 @@ use super::link::Link;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::config::{BROKER_BACK_OFF_MAX, BROKER_BACK_OFF_MIN, BROKER_EXIT, BROKER_HEALTHY, scrubbed};
+use crate::config::{BROKER_BACK_OFF_MAX, BROKER_BACK_OFF_MIN, BROKER_EXIT, BROKER_HEALTHY, BROKER_SILENCES_MAX, scrubbed};
 use crate::process::identity;
 use crate::process::signal;
 use crate::process::spawn::{Launch, launch};
@@ -52,7 +52,25 @@ pub struct Running {
     pub exit_by: Option<Instant>,
     /// When it last said that its loop turns, or was started.
     heard_at: Instant,
+    /// How often its time to be heard was over.
+    silences: u32,
     started_at: Instant,
+}
+
+/// What it means that a broker was not heard in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// It has said no hello: it still reads its journal.
+    Reads,
+    /// Its loop stands still.
+    StandsStill,
+}
+
+impl Running {
+    fn new(process: ProcessIdentity, link: Link, now: Instant) -> Self {
+        let (said_hello, restarts, exit_by, silences) = (false, false, None, 0);
+        Self { process, link, said_hello, restarts, exit_by, heard_at: now, silences, started_at: now }
+    }
 }
 
 /// The one broker, or the time of the next.
@@ -103,7 +121,7 @@ impl Broker {
         let pid = launch(&Launch { program, argv: &argv, env: &environment()?, cwd: c"/", descriptors: &descriptors })?;
         let start_ticks = identity::stat(pid).map_or(0, |found| found.process.start_ticks);
         let process = ProcessIdentity { pid, start_ticks };
-        self.running = Some(Running { process, link, said_hello: false, restarts: false, exit_by: None, heard_at: now, started_at: now });
+        self.running = Some(Running::new(process, link, now));
         self.start_at = None;
         Ok(())
     }
@@ -153,20 +171,31 @@ impl Broker {
         }
     }
 
-    /// Whether its time to be heard is over. It begins anew with this question.
-    pub fn is_silent(&mut self, now: Instant) -> bool {
-        let is_silent = self.silent_at().is_some_and(|at| at <= now);
-        if is_silent {
-            self.heard(now);
+    /// Its hello was read: from now on it has to be heard.
+    pub fn said_hello(&mut self, now: Instant) {
+        self.heard(now);
+        if let Some(running) = &mut self.running {
+            running.said_hello = true;
         }
-        is_silent
+    }
+
+    /// Whether its time to be heard is over, and what that means. It begins anew with this question.
+    pub fn silence(&mut self, now: Instant) -> Option<Silence> {
+        if self.silent_at()? > now {
+            return None;
+        }
+        let running = self.running.as_mut()?;
+        running.heard_at = now;
+        running.silences += 1;
+        let reads = !running.said_hello && running.silences <= BROKER_SILENCES_MAX;
+        Some(if reads { Silence::Reads } else { Silence::StandsStill })
     }
 
     fn silent_at(&self) -> Option<Instant> {
         Some(self.running.as_ref()?.heard_at + self.silence_max?)
     }
 
-    /// When [`is_due`](Self::is_due), [`kill_if_late`](Self::kill_if_late) or [`is_silent`](Self::is_silent) will have something to say.
+    /// When [`is_due`](Self::is_due), [`kill_if_late`](Self::kill_if_late) or [`silence`](Self::silence) will have something to say.
     pub fn next_deadline(&self) -> Option<Instant> {
         let ending = self.running.as_ref().map_or(self.start_at, |running| running.exit_by);
         ending.into_iter().chain(self.silent_at()).min()
@@ -254,5 +283,36 @@ mod tests {
         assert_eq!(broker.ended(now), BROKER_BACK_OFF_MIN);
         assert!(!broker.is_due(now) && broker.is_due(now + BROKER_BACK_OFF_MIN));
         assert_eq!(broker.next_deadline(), Some(now + BROKER_BACK_OFF_MIN));
+    }
+
+    const SILENCE: Duration = Duration::from_secs(45);
+
+    fn watched(now: Instant) -> Broker {
+        let mut broker = Broker::new(now, Some(SILENCE));
+        let process = ProcessIdentity { pid: 0, start_ticks: 0 };
+        broker.running = Some(Running::new(process, Link::pair().unwrap().0, now));
+        broker
+    }
+
+    #[test]
+    fn after_its_hello_a_broker_has_its_whole_time_and_no_more() {
+        let start = Instant::now();
+        let mut broker = watched(start);
+        let hello = start + SILENCE - Duration::from_secs(1);
+        broker.said_hello(hello);
+        assert_eq!(broker.silence(start + SILENCE), None);
+        assert_eq!(broker.next_deadline(), Some(hello + SILENCE));
+        assert_eq!(broker.silence(hello + SILENCE), Some(Silence::StandsStill));
+    }
+
+    #[test]
+    fn a_long_journal_is_waited_for_and_a_hello_that_never_comes_is_not() {
+        let start = Instant::now();
+        let mut broker = watched(start);
+        for round in 1..=BROKER_SILENCES_MAX {
+            assert_eq!(broker.silence(start + SILENCE * round - Duration::from_millis(1)), None);
+            assert_eq!(broker.silence(start + SILENCE * round), Some(Silence::Reads), "{round}");
+        }
+        assert_eq!(broker.silence(start + SILENCE * (BROKER_SILENCES_MAX + 1)), Some(Silence::StandsStill));
     }
 }

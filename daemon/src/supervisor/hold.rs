@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use roost_proto::limits::CONNECTIONS_WAITING_MAX;
+use roost_proto::link::ProcessIdentity;
 use roost_proto::paths::Paths;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
@@ -20,51 +21,91 @@ use super::place::Refusal;
 use crate::config::LOCK_ORPHAN;
 use crate::process::{identity, signal};
 
-/// Takes the instance lock and writes our pid into it. The file is never deleted: whoever opened it before would lock a file
-/// that nobody else can see.
+/// Takes the instance lock and writes our pid into it.
+///
+/// The file is deleted only by who holds the lock, when its start is refused. Whoever had opened it before then gets the lock of a file
+/// that nobody else can see, and begins anew.
 pub fn lock(paths: &Paths) -> Result<File, Refusal> {
     let path = paths.lock();
     let failed = |source| Refusal::Lock { path: path.clone(), source };
-    let mut options = OpenOptions::new();
-    let mut file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    loop {
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        wait_for(&mut file, paths)?;
+        if !is_at(&file, &path).map_err(failed)? {
+            continue;
+        }
+        let own = format!("{}\n", std::process::id());
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(own.as_bytes())).map_err(failed)?;
+        return Ok(file);
+    }
+}
+
+/// Locks the file, unless somebody holds it who is there to stay.
+fn wait_for(file: &mut File, paths: &Paths) -> Result<(), Refusal> {
+    let failed = |source| Refusal::Lock { path: paths.lock(), source };
     let mut deadline = Instant::now() + LOCK_ORPHAN;
     let mut orphans_killed = false;
     loop {
-        match fs2::FileExt::try_lock_exclusive(&file) {
-            Ok(()) => break,
+        match fs2::FileExt::try_lock_exclusive(file) {
+            Ok(()) => return Ok(()),
             Err(error) if error.raw_os_error() == fs2::lock_contended_error().raw_os_error() => {}
             Err(error) => return Err(failed(error)),
         }
-        let mut pid = String::new();
-        file.rewind().and_then(|()| file.read_to_string(&mut pid)).map_err(failed)?;
-        let pid = pid.trim();
+        let pid = holder(file).map_err(failed)?;
         // The broker shares the lock, so that no second one writes the journal. When its supervisor was killed it is about to
         // notice and exit: worth a moment. There is no event for that, hence the short sleep.
         let is_over = Instant::now() >= deadline;
-        if is_over && !orphans_killed && !is_running(pid) {
+        if is_over && !orphans_killed && !is_running(&pid) {
             // It stands still, and nobody is left who would end it.
-            orphans_killed = kill_orphans(&file).map_err(failed)?;
+            kill_orphans(file).map_err(failed)?;
+            orphans_killed = true;
             deadline = Instant::now() + LOCK_ORPHAN;
             continue;
         }
-        if is_running(pid) || is_over {
-            let pid = if pid.is_empty() { "unknown" } else { pid };
+        if is_running(&pid) || is_over {
+            let pid = if pid.is_empty() { "unknown" } else { &pid };
             return Err(Refusal::Held { pid: pid.escape_debug().to_string(), state_dir: paths.state_dir.clone() });
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let own = format!("{}\n", std::process::id());
-    file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(own.as_bytes())).map_err(failed)?;
-    Ok(file)
 }
 
-/// Kills whoever holds the lock for a supervisor that is gone.
-fn kill_orphans(lock: &File) -> io::Result<bool> {
-    for broker in identity::holding(lock, LOCK_DESCRIPTOR)? {
+/// The pid that the lock's file names.
+fn holder(mut lock: &File) -> io::Result<String> {
+    let mut pid = String::new();
+    lock.rewind()?;
+    lock.read_to_string(&mut pid)?;
+    Ok(pid.trim().to_owned())
+}
+
+/// Whether this file has this path.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match file_identity(path) {
+        Ok(found) => Ok(found == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Kills the brokers that hold the lock for a supervisor that is gone.
+fn kill_orphans(lock: &File) -> io::Result<()> {
+    for broker in identity::holding(lock, LOCK_DESCRIPTOR)?.into_iter().filter(is_broker) {
+        // They may have ended meanwhile, and this one be that of another daemon.
+        if is_running(&holder(lock)?) {
+            return Ok(());
+        }
         tracing::warn!(pid = broker.pid, "the broker of a supervisor that was killed does not exit: killing it");
         signal::send(broker, &[rustix::process::Signal::KILL]);
     }
-    Ok(true)
+    Ok(())
+}
+
+/// Whether it was started as a broker: anybody may have our file open, by this number too.
+fn is_broker(process: &ProcessIdentity) -> bool {
+    let arguments = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+    arguments.split(|byte| *byte == 0).nth(1) == Some(b"broker")
 }
 
 fn is_running(pid: &str) -> bool {
@@ -144,6 +185,9 @@ fn remove_stale(path: &Path) -> Result<(), Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     fn paths(dir: &Path) -> Paths {
@@ -160,6 +204,50 @@ mod tests {
         drop(held);
         lock(&paths(dir.path())).unwrap();
         assert!(dir.path().join("lock").exists());
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_deleted_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path());
+        let mut before = lock(&paths).unwrap();
+        // Its holder is about to end: worth waiting for.
+        before.set_len(0).and_then(|()| before.rewind()).and_then(|()| before.write_all(b"999999999")).unwrap();
+        let open = || {
+            let links = fs::read_dir("/proc/self/fd").unwrap().flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+            links.filter(|link| *link == paths.lock()).count()
+        };
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| lock(&paths).unwrap());
+            while open() < 2 {
+                std::thread::yield_now();
+            }
+            fs::remove_file(paths.lock()).unwrap();
+            drop(before);
+            let _held = waiting.join().unwrap();
+            assert!(matches!(lock(&paths), Err(Refusal::Held { .. })));
+        });
+    }
+
+    #[test]
+    fn of_those_who_have_the_lock_open_only_a_broker_without_its_supervisor_is_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut held = lock(&paths(dir.path())).unwrap();
+        let [other, broker] = ["other", "broker"].map(|name| {
+            fs::write(dir.path().join(name), "exec 5<lock; echo up; read x; exit 7").unwrap();
+            let mut command = Command::new("sh");
+            let mut child = command.arg(name).current_dir(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut up = [0; 3];
+            child.stdout.as_mut().unwrap().read_exact(&mut up).unwrap();
+            child
+        });
+        // Their supervisor is there.
+        kill_orphans(&held).unwrap();
+        held.set_len(0).and_then(|()| held.rewind()).and_then(|()| held.write_all(b"999999999")).unwrap();
+        assert!([&other, &broker].iter().all(|child| identity::stat(child.id()).unwrap().alive));
+        kill_orphans(&held).unwrap();
+        let ends = [other, broker].map(|child| child.wait_with_output().unwrap().status);
+        assert_eq!(ends.map(|status| (status.code(), status.signal())), [(Some(7), None), (None, Some(9))]);
     }
 
     #[test]

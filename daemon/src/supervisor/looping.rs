@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::SupervisorError;
 use super::announce::Announcer;
-use super::broker_process::{self, Broker, Recipe, describe};
+use super::broker_process::{self, Broker, Recipe, Silence, describe};
 use super::hold::Listening;
 use super::signals::Signals;
 use crate::config::{BROKER_BOOTS_MAX, EXIT_REFUSED, TERMINATE};
@@ -86,8 +86,8 @@ impl<'a> Supervisor<'a> {
                 self.start_broker(now)?;
             }
             self.broker.kill_if_late(now);
-            if self.broker.is_silent(now) {
-                self.end_silence();
+            if let Some(silence) = self.broker.silence(now) {
+                self.end_silence(silence);
             }
             self.children.turn(now);
             self.tell_broker();
@@ -104,10 +104,13 @@ impl<'a> Supervisor<'a> {
     }
 
     /// A broker whose loop stands still is killed; nothing is lost with it. One that still reads its journal is only slow.
-    fn end_silence(&mut self) {
-        if self.broker.running.as_ref().is_some_and(|running| running.said_hello) {
-            tracing::error!("the broker's loop stands still: killing it");
-            self.broker.kill();
+    fn end_silence(&mut self, silence: Silence) {
+        match silence {
+            Silence::Reads => tracing::warn!("the broker still reads its journal"),
+            Silence::StandsStill => {
+                tracing::error!("the broker's loop stands still: killing it");
+                self.broker.kill();
+            }
         }
         self.announcer.alive();
     }

@@ -2,7 +2,7 @@
 //!
 //! A directory that holds nothing but Roost's files is made private; one that somebody uses for other things is never changed.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -146,6 +146,8 @@ pub struct Made {
     directories: Vec<PathBuf>,
     /// In those directories.
     files: Vec<PathBuf>,
+    /// Held until they are gone, so that nobody else begins meanwhile.
+    lock: Option<File>,
 }
 
 impl Made {
@@ -153,6 +155,15 @@ impl Made {
     pub fn keep(&mut self) {
         self.directories.clear();
         self.files.clear();
+        self.lock = None;
+    }
+
+    /// The lock is ours: its file is, and may go while it is held.
+    pub fn hold(&mut self, paths: &Paths, lock: &File) -> io::Result<()> {
+        self.lock = Some(lock.try_clone()?);
+        self.file(paths.lock());
+        // Whoever had the lock until now may have taken away what was there when we looked.
+        self.directory(&paths.executions())
     }
 
     /// Makes a private directory with all above it.
@@ -191,7 +202,6 @@ pub fn prepare(surroundings: &Surroundings) -> Result<(Paths, Made), Refusal> {
     state.make(&mut made, &paths.state_dir, &["lock", "start.lock", "daemon.log", "executions"])?;
     state.make(&mut made, &paths.executions(), &[])?;
     made.file(paths.daemon_log());
-    made.file(paths.lock());
     if let (Some(directory), Some(name)) = (paths.socket.parent(), paths.socket.file_name().and_then(|name| name.to_str()))
         && directory != paths.state_dir
     {
@@ -271,6 +281,7 @@ fn is_for_roost(path: &Path, files: &[&str]) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hold;
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -336,12 +347,25 @@ mod tests {
         prepare(&private(dir.path())).unwrap_err();
         assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
         fs::remove_file(dir.path().join("b")).unwrap();
-        let (paths, made) = prepare(&private(dir.path())).unwrap();
-        fs::write(paths.lock(), "").unwrap();
+        let (paths, mut made) = prepare(&private(dir.path())).unwrap();
+        made.hold(&paths, &hold::lock(&paths).unwrap()).unwrap();
+        assert!(matches!(hold::lock(&paths), Err(Refusal::Held { .. })));
         drop(made);
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(left, ["a"]);
-        // What somebody else has put there stays.
+        // What somebody else has put there stays, and so does a lock that is another's.
+        let (paths, made) = prepare(&private(dir.path())).unwrap();
+        let other = hold::lock(&paths).unwrap();
+        drop(made);
+        assert!(matches!(hold::lock(&paths), Err(Refusal::Held { .. })));
+        // Nor does it miss what a refused start takes with it.
+        assert!(!paths.executions().exists());
+        let mut made = Made::default();
+        made.hold(&paths, &other).unwrap();
+        assert!(paths.executions().exists());
+        drop(made);
+        fs::remove_dir_all(&paths.state_dir).unwrap();
+        drop(other);
         let (paths, made) = prepare(&private(dir.path())).unwrap();
         fs::write(paths.state_dir.join("letter"), "").unwrap();
         drop(made);

@@ -47,7 +47,7 @@ impl Supervisor<'_> {
             return Ok(());
         }
         match message {
-            ToSupervisor::Hello { version: LINK_VERSION } => running.said_hello = true,
+            ToSupervisor::Hello { version: LINK_VERSION } => self.broker.said_hello(now),
             ToSupervisor::Hello { version } => return Err(SupervisorError::LinkVersion { theirs: version, ours: LINK_VERSION }),
             ToSupervisor::Spawn(order) => self.children.spawn(&order),
             ToSupervisor::Signal { incarnation, signal } => self.children.signal(incarnation, signal),

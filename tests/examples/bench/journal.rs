@@ -3,20 +3,19 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 
 use roost_core::broker::Broker;
 use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Open, Task};
 use roost_core::effect::Effect;
-use roost_core::event::{Delivery, Digest, Event, InterruptScope, Join, Runner, Settings, Timing};
+use roost_core::event::{Digest, Event, Runner, Settings};
 use roost_core::state::State;
 use roost_core::time::{Mono, Now};
 use roost_proto::bytes::Bytes;
 use roost_proto::id::{Incarnation, Token, TreeId};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
+use roost_tests::block_on::block_on;
+use roost_tests::sim::table::settings;
 use roostd::journal::{Batch, Environment, Journal, Snapshot, Spec};
 
 /// Ended workers of one closed tree.
@@ -70,20 +69,7 @@ impl History {
     }
 
     fn open(&mut self, tree: TreeId, paused: bool) {
-        let settings = Settings {
-            cap: 8,
-            budget: 10_000_000,
-            lend_slots: true,
-            end_leftovers: true,
-            adopt_orphans: false,
-            stop_grace_ms: 5_000,
-            depth_max: 10,
-            interrupt_scope: InterruptScope::All,
-            group_caps: Vec::new(),
-            delivery: Delivery::default(),
-            join: Join::default(),
-            timing: Timing::default(),
-        };
+        let settings = Settings { budget: 10_000_000, ..settings() };
         let open = Open { tree, token: Token::new([1; 16]), request_id: tree.to_string(), key: None, ephemeral: false, settings };
         self.ask(|call| Command::Open { call, open: Box::new(open) });
         if paused {
@@ -168,24 +154,6 @@ impl History {
             batch.snapshot = Some(Snapshot { seq: state.seq, bytes: serde_json::to_vec(state).expect("JSON") });
         }
         batch.forget_records_to = Some(state.seq);
-        wait(self.journal.commit(batch)).expect("room");
-    }
-}
-
-/// Waits for one future, on this thread.
-fn wait<T>(call: impl Future<Output = T>) -> T {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut call = pin!(call);
-    loop {
-        match call.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(done) => return done,
-            Poll::Pending => std::thread::park(),
-        }
+        block_on(self.journal.commit(batch)).expect("room");
     }
 }

@@ -28,7 +28,8 @@ usage: bench [--quick] [--only ROW]... [--rounds N] [--dir DIR] [--csv FILE] [--
 
   --quick       small counts: shows that every row works, and measures nothing of worth
   --only ROW    only this row, more than once for several
-  --rounds N    how often both sides of a row are measured in turn [default: 5, with --quick 1]
+  --rounds N    how often both sides of a row are measured in turn [default: 5, with --quick 1]; `nested` and `queue`, which take long,
+                a third as often, `memory` and `journal`, which are no times, once
   --dir DIR     where state directories are made, on the file system to measure [default: /var/tmp]
   --csv FILE    writes the figures as CSV
   --svg FILE    writes a plot
@@ -132,7 +133,7 @@ fn write_page(page: &Path, asked: &Asked, plan: &Plan, machine: &[(&str, String)
     let text = fs::read_to_string(page).map_err(|error| failed(error.to_string()))?;
     let (csv, svg) = (page.with_extension("csv"), page.with_extension("svg"));
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut said = format!("`bench {}`, version {}, {} rounds.\n\n", asked.words, env!("CARGO_PKG_VERSION"), plan.rounds);
+    let mut said = format!("`bench {}`, version {}, {}.\n\n", asked.words, env!("CARGO_PKG_VERSION"), plan.rounds());
     for (part, what) in machine {
         writeln!(said, "* {part}: {what}").expect("a string takes it");
     }

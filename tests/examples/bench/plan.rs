@@ -6,9 +6,21 @@ use std::path::PathBuf;
 pub struct Plan {
     /// Where state directories are made: on a file system that keeps what was synced.
     pub below: PathBuf,
-    /// How often both sides of a row are measured.
+    /// How often both sides of a row are measured, where it does not take long.
     pub rounds: usize,
     pub counts: Counts,
+}
+
+impl Plan {
+    /// How often the rows are measured that take long.
+    pub fn few_rounds(&self) -> usize {
+        self.rounds.div_ceil(3)
+    }
+
+    /// How often which rows are measured, in words.
+    pub fn rounds(&self) -> String {
+        format!("{} rounds; of `nested` and `queue` {}, of `memory` and `journal` one", self.rounds, self.few_rounds())
+    }
 }
 
 /// How many of each.

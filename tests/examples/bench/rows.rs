@@ -1,4 +1,4 @@
-//! The rows of the table, in its order: each measures both sides, round by round, and yields figures.
+//! The rows of the table, in its order: each measures both sides, round by round where times are compared, and yields figures.
 
 mod boot;
 mod calls;

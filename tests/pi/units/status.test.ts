@@ -4,12 +4,15 @@ import { test } from "node:test";
 import { conversationText } from "../../../client/pi/conversation.ts";
 import { collectCombinedUsageStatusLine, sessionUsage } from "../../../client/pi/combined.ts";
 import { elapsed, runningLine, usageLine } from "../../../client/pi/status.ts";
-import { NO_USAGE, detailsOf } from "../../../client/pi/details.ts";
+import { SUBAGENT_RECORD_TYPE } from "../../../client/pi/contracts.ts";
+import { NO_USAGE, compactDetails, detailsFrom, detailsOf, singleResult } from "../../../client/pi/details.ts";
+import { completion } from "./fake.ts";
 import type { WorkerState, WorkerStatus } from "../../../client/pi/protocol.ts";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+const used = (cost: number) => ({ input: 10, output: 2, cache_read: 0, cache_write: 0, cost, turns: 1, tool_calls: 0 });
 const worker = (name: string, state: WorkerState): WorkerStatus => ({ name, state, execution: `x-${name}` }) as WorkerStatus;
 
 test("who runs: names and times, overflow, queue and idle; nothing when all have ended", () => {
@@ -44,6 +47,18 @@ test("workers of an earlier tree are others than those of the one that is open, 
 	});
 	const live = { tree: "t2", workers: [{ name: "a", worker: "w1", executions: 1, own: used, total: used, workers: 1 }] };
 	assert.equal(collectCombinedUsageStatusLine([ended("t1"), ended("t2")] as never[], live), "WITH SUBS ↑20 ↓2 $0.500 (2 subagents)");
+});
+
+test("what was stopped counts in a session whose tree is not open any more; messages of others do not", () => {
+	const stopped = { ...completion(1, "x1"), outcome: { status: "stopped" as const }, usage: { own: used(250_000_000), total: used(750_000_000), workers: 2 } };
+	const data = compactDetails(detailsFrom([singleResult("t1", stopped)]));
+	const foreign = { type: "custom_message", customType: "another", details: compactDetails(detailsFrom([singleResult("t1", { ...stopped, worker: "w9", execution: "x9" })])) };
+	assert.equal(collectCombinedUsageStatusLine([{ type: "custom", customType: SUBAGENT_RECORD_TYPE, data }, foreign] as never[]), "WITH SUBS ↑10 ↓2 $0.750 (2 subagents)");
+});
+
+test("tokens of the session without any money have no known price", () => {
+	const said = (cost: object) => [{ type: "message", message: { role: "assistant", content: [], usage: { input: 5, output: 1, cacheRead: 0, cacheWrite: 0, ...cost } } }] as never[];
+	assert.deepEqual([said({ cost: { total: 0 } }), said({}), said({ cost: { total: 0.1 } })].map((entries) => sessionUsage(entries).costUnknown), [true, true, undefined]);
 });
 
 test("a conversation is readable while its last line is being written", () => {

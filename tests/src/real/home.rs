@@ -15,7 +15,7 @@ use super::fifo::Fifo;
 use super::process::{self, Process, Watched};
 use super::sampler::{Sampler, at_one_moment};
 use super::wire::Wire;
-use super::{PATIENCE, not_tested};
+use super::{not_tested, until};
 
 /// What a home in memory may come to need.
 const ROOM_BYTES: u64 = 1 << 30;
@@ -163,16 +163,11 @@ impl Home {
     /// asked again, over one connection, which is returned.
     #[track_caller]
     pub fn until_connections(&self, count: u64) -> Wire {
-        let until = Instant::now() + PATIENCE;
         let mut wire = self.wire();
-        loop {
-            let status = wire.call("daemon.status", &json!({})).expect("an operator may ask");
-            if status["connections"] == count {
-                return wire;
-            }
-            assert!(Instant::now() < until, "there are never {count} connections: {status}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until(&format!("{count} connections"), || {
+            wire.call("daemon.status", &json!({})).expect("an operator may ask")["connections"] == count
+        });
+        wire
     }
 
     /// The running daemon's processes, as it reports them.

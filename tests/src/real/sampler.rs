@@ -4,14 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::PATIENCE;
 use super::process::{self, Process};
 
 /// Looks from a thread of its own until it is asked what it saw.
 pub struct Sampler {
     enough: Arc<AtomicBool>,
+    /// The most, each time that it grows.
+    grows: Receiver<usize>,
     thread: Option<JoinHandle<Samples>>,
 }
 
@@ -31,8 +35,15 @@ impl Sampler {
     pub fn start(state_dir: &Path) -> Self {
         let enough = Arc::new(AtomicBool::new(false));
         let (stop, state_dir) = (Arc::clone(&enough), state_dir.to_owned());
-        let thread = std::thread::spawn(move || look(&state_dir, &stop));
-        Self { enough, thread: Some(thread) }
+        let (grown, grows) = mpsc::channel();
+        let thread = std::thread::spawn(move || look(&state_dir, &stop, &grown));
+        Self { enough, grows, thread: Some(thread) }
+    }
+
+    /// Waits until so many were seen at one moment.
+    #[track_caller]
+    pub fn until(&self, count: usize) {
+        while self.grows.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("there are never {count} workers")) < count {}
     }
 
     /// Ends.
@@ -48,12 +59,16 @@ impl Drop for Sampler {
     }
 }
 
-fn look(state_dir: &Path, stop: &AtomicBool) -> Samples {
+fn look(state_dir: &Path, stop: &AtomicBool, grown: &Sender<usize>) -> Samples {
     let mut samples = Samples::default();
     while !stop.load(Ordering::Relaxed) {
         let alive = at_one_moment(state_dir);
         samples.count += 1;
-        samples.most = samples.most.max(alive.len());
+        if alive.len() > samples.most {
+            samples.most = alive.len();
+            // Most tests do not wait for it.
+            grown.send(samples.most).ok();
+        }
         samples.seen.extend(alive.into_keys());
         // It sets how often is looked, and nothing waits for it.
         std::thread::sleep(Duration::from_millis(10));

@@ -8,6 +8,7 @@ use roost_core::event::Owner;
 use roost_proto::id::TreeId;
 use roost_proto::link::ExitStatus;
 
+use super::kernel::identity;
 use super::mail::{Errand, Mail};
 use super::plan::{Ending, Fate, Gather, Op, Which};
 use super::script::{Ask, Asking, Call, Mode, Script, Who, context_of, token_of};
@@ -259,7 +260,7 @@ impl World {
             Who::Root(index) => {
                 let tree = self.roots.get(index)?.tree?;
                 let token = self.state().trees.get(&tree)?.token;
-                let lineage = vec![u32::try_from(index).ok()? + 1];
+                let lineage = vec![identity(u32::try_from(index).ok()? + 1)];
                 return Some(Claim { tree, worker: None, token, epoch: None, lineage, role: Some(Role::Root) });
             }
             Who::Proc(incarnation) => incarnation,
@@ -271,7 +272,7 @@ impl World {
             worker: Some(proc.worker),
             token: token_of(u64::try_from(digest).ok()?),
             epoch: Some(incarnation.epoch),
-            lineage: vec![proc.pid, 1],
+            lineage: vec![identity(proc.pid), identity(1)],
             role: proc.program.speaks.then_some(Role::Voice { can_park: proc.program.can_park, steers: proc.program.steers }),
         })
     }

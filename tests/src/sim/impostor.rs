@@ -8,6 +8,7 @@ use roost_proto::id::{Epoch, Incarnation};
 use roost_proto::link::ExitStatus;
 
 use super::Checked;
+use super::kernel::identity;
 use super::script::{Who, token_of};
 use super::world::World;
 
@@ -78,7 +79,7 @@ impl World {
             0 => hello(Claim { token: token_of(1), ..claim }),
             1 => hello(Claim { epoch: Some(old), ..claim }),
             2 => hello(Claim { epoch: None, ..claim }),
-            3 => hello(Claim { token: root_token, lineage: vec![pid], ..claim }),
+            3 => hello(Claim { token: root_token, lineage: vec![identity(pid)], ..claim }),
             4 => hello(Claim { worker: None, ..claim }),
             5 => Command::Cap { call, caller: stale, cap: None },
             6 => Command::Park { call, caller: stale, context },
@@ -87,14 +88,14 @@ impl World {
             9 => speak(stale, lease, Speak::ParkReady { context: Some(context) }),
             10 => Command::Exited { incarnation: gone, status: ExitStatus::Code(0), leftovers: Vec::new() },
             // A stranger with the right token; before its process is known it would have to wait.
-            11 if known => hello(Claim { lineage: vec![1, NOBODY], ..claim }),
+            11 if known => hello(Claim { lineage: vec![identity(1), identity(NOBODY)], ..claim }),
             // The same process over an older connection.
             13 if lease.is_some_and(|lease| lease > 0) && may_call => {
                 speak(current, older, Speak::Ack { request_id: None, items: vec![1, 2, 3] })
             }
             14 if lease.is_some_and(|lease| lease > 0) && may_call => speak(current, older, Speak::Settle { settle }),
             // A tool of its own takes its voice.
-            15 if held && known => hello(Claim { lineage: vec![77_777, pid], ..claim }),
+            15 if held && known => hello(Claim { lineage: vec![identity(77_777), identity(pid)], ..claim }),
             // It has said its last word and begins something new.
             16 if answered => Command::Launch { call, caller: current, launch: Box::new(launch) },
             // Its hello has not come in time.

@@ -211,6 +211,6 @@ fn left_by(leftovers: bool) -> Vec<u32> {
     leftovers.then_some(1).into_iter().collect()
 }
 
-fn identity(pid: u32) -> ProcessIdentity {
+pub(crate) fn identity(pid: u32) -> ProcessIdentity {
     ProcessIdentity { pid, start_ticks: u64::from(pid) }
 }

@@ -7,6 +7,7 @@ use roost_proto::id::TreeId;
 use roost_proto::limits::REATTACH_MS;
 
 use super::Checked;
+use super::kernel::identity;
 use super::script::{Ask, Asking, Call, Who, usage};
 use super::world::World;
 
@@ -72,7 +73,7 @@ impl World {
         self.note("second windows");
         self.calls += 1;
         let tree = claim.tree;
-        self.step(Command::Hello { call: CallId(self.calls), claim: Some(Claim { lineage: vec![9_999], ..claim }) })?;
+        self.step(Command::Hello { call: CallId(self.calls), claim: Some(Claim { lineage: vec![identity(9_999)], ..claim }) })?;
         self.calls += 1;
         let lease = self.state().trees.get(&tree).map(|tree| tree.lease);
         let speak = Box::new(Speak::Report { activity: None, usage: Some(usage(1, 7)), says: false });

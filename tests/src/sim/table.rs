@@ -20,7 +20,8 @@ use super::script::{Progress, token_of};
 use super::world::{Action, World};
 use words::{set, settle, task};
 
-pub(crate) use words::{op, settings};
+pub(crate) use words::op;
+pub use words::settings;
 
 const CONTEXT: Context = Context { digest: Digest(7), bytes: 1, place: Place::Journal };
 

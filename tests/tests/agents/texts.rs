@@ -1,7 +1,7 @@
 //! Texts are data: of any size, with any separator, through every reader; names and answers cannot write to a terminal.
 
 use roost::{Config, Lead as LibraryLead, LeadEvent, Places, Seen};
-use roost_tests::real::{Agents, Home, Lead, Tree, kind_of, outcome_of};
+use roost_tests::real::{Agents, Home, Lead, PATIENCE, Tree, kind_of, outcome_of};
 use serde_json::json;
 
 // B12 (a), (b).
@@ -80,7 +80,7 @@ fn separators_of_unicode_in_an_answer_are_data_for_every_reader() {
         drop(lead);
         let places = Places { state_dir: Some(home.state_dir().into()), socket: None };
         let mut library = LibraryLead::attach(Config::with_places(places).unwrap(), tree.id.parse().unwrap(), Seen::default()).unwrap();
-        let Some(LeadEvent::Items(items)) = library.next(None).unwrap() else { panic!("no items") };
+        let Some(LeadEvent::Items(items)) = library.next(Some(PATIENCE)).unwrap() else { panic!("no items") };
         let accepted = library.accept(items.items).unwrap();
         assert_eq!(serde_json::to_value(&accepted[0]).unwrap()["answer"], text);
         let raw = tree.roost(["result", "w", "--raw"]).run().ok().stdout;

@@ -1,16 +1,13 @@
 //! The seeds: what real peers say, and what they should not.
 
-use std::future::Future;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 
 use roost_core::event::{Event, Record};
 use roost_core::time::{Mono, Now};
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, WorkerId};
 use roost_proto::link::{ChildReport, ExitStatus, Manager, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker, ToSupervisor, encode};
+use roost_tests::block_on::block_on;
 use roost_tests::decoders;
 use roostd::journal::{Batch, ClockMark, Journal, Spec};
 
@@ -184,12 +181,12 @@ fn journals(directory: &Path) -> Vec<(&'static str, Vec<u8>)> {
     std::fs::create_dir_all(directory).unwrap();
     let read = |name: &str| std::fs::read(directory.join(name)).unwrap_or_default();
     let (journal, _) = Journal::open(directory).unwrap();
-    wait(journal.commit(batch(1..=3))).unwrap();
+    block_on(journal.commit(batch(1..=3))).unwrap();
     drop(journal);
     let closed = decoders::packed(&read("roost.db"), &[]);
     let (journal, _) = Journal::open(directory).unwrap();
-    wait(journal.commit(batch(4..=6))).unwrap();
-    wait(journal.commit(batch(7..=9))).unwrap();
+    block_on(journal.commit(batch(4..=6))).unwrap();
+    block_on(journal.commit(batch(7..=9))).unwrap();
     // As a crash would leave it: the log is not worked off while this is read.
     let crashed = decoders::packed(&read("roost.db"), &read("roost.db-wal"));
     drop(journal);
@@ -206,22 +203,4 @@ fn journals(directory: &Path) -> Vec<(&'static str, Vec<u8>)> {
         ("torn-log", torn),
         ("newer-format", newer),
     ]
-}
-
-/// Waits for one future, on this thread.
-fn wait<T>(call: impl Future<Output = T>) -> T {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut call = pin!(call);
-    loop {
-        match call.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(done) => return done,
-            Poll::Pending => std::thread::park(),
-        }
-    }
 }

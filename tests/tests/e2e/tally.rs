@@ -110,8 +110,8 @@ impl Forest {
     }
 }
 
-/// Says in which tree it is, and becomes the command that follows; a woken process need not say it again.
-pub const TELLS: &str = r#"[ -n "${ROOST_WAKE-}" ] || echo "$ROOST_TREE" >"$F/trees"; exec "$0" "$@""#;
+/// Says in which tree it is, and once it may go becomes the command that follows; a woken process need not say it again.
+pub const TELLS: &str = r#"[ -n "${ROOST_WAKE-}" ] || { echo "$ROOST_TREE" >"$F/trees"; read x <"$F/go"; }; exec "$0" "$@""#;
 
 fn tally(cap: u32, plant: impl FnOnce(PathBuf) -> Forest) {
     let home = Home::in_memory();
@@ -121,20 +121,22 @@ fn tally(cap: u32, plant: impl FnOnce(PathBuf) -> Forest) {
     let before = home.descriptors();
     let sampler = home.sample();
     let budget = (forest.directories + 1).to_string();
-    let mut trees = home.fifo("trees");
+    let (mut trees, mut go) = (home.fifo("trees"), home.fifo("go"));
     let run = home
         .roost(["run", "--cap", &cap.to_string(), "--budget", &budget, "--", "sh", "-c", TELLS])
         .arg(home.program("examples/tally"))
         .arg(&forest.top)
         .start();
-    let (_, most_live) = follow(&home, &trees.line());
+    let tree = trees.line();
+    // It stands still until it was seen: the others may be shorter than a look.
+    sampler.until(1);
+    go.release(1);
+    let (_, most_live) = follow(&home, &tree);
     let done = run.end_within(Duration::from_secs(150)).ok();
     let samples = sampler.stop();
     assert_eq!(String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&expected));
     // B19, the kernel's view: never more than the cap. And with room and work for more than one, more than one lived at a time.
-    assert!(samples.most <= cap as usize, "{} live at cap {cap}", samples.most);
-    // On a busy machine workers may be shorter than a look; that looks see what stands still is shown in `caps`.
-    assert!(samples.count > 20, "{} looks", samples.count);
+    assert!(samples.count > 20 && (1..=cap as usize).contains(&samples.most), "{} live at cap {cap}", samples.most);
     assert!(most_live <= u64::from(cap) && (cap == 1 || most_live > 1), "at cap {cap} at most {most_live} lived");
     let peak = home.peak_kib();
     assert!(peak < MEMORY, "{peak} KiB at most");
@@ -194,13 +196,14 @@ fn the_same_with_blocking_waits_lends_slots() {
     let expected = forest.expected(&home);
     home.start_daemon(&[]);
     let sampler = home.sample();
-    let mut trees = home.fifo("trees");
+    let (mut trees, mut go) = (home.fifo("trees"), home.fifo("go"));
     let run = home
         .roost(["run", "--cap", "1", "--budget", "200", "--", "sh", "-c", TELLS, "python3"])
         .arg(home.example("tally_wait.py"))
         .arg(&forest.top)
         .within(Duration::from_secs(90))
         .start();
+    go.release(1);
     // Whoever waits is shown as blocked while another has its slot.
     let (most_blocked, most_live) = follow(&home, &trees.line());
     let done = run.end_within(Duration::from_secs(90)).ok();

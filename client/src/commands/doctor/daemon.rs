@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::process::Command;
 use std::time::Duration;
 
 use roost::proto::message::daemon::DaemonStatusReply;
-use roost::{Config, Connection, Error};
+use roost::{Config, Connection, Error, daemon_program, lock_pid, output_within};
 
 use super::{Check, quoted};
 
@@ -16,10 +16,11 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// `wakes`: to connect would have systemd start the daemon.
 pub fn checks(config: &Config, wakes: bool) -> Vec<Check> {
-    let config = Config { answer_within: ANSWER_WITHIN, back_within: ANSWER_WITHIN, ..config.clone() };
+    // By a unit its first answer would have the time of a start; that it takes one is what is to be seen.
+    let config = Config { by_unit: false, answer_within: ANSWER_WITHIN, back_within: ANSWER_WITHIN, ..config.clone() };
     let asked = if wakes { Ok(None) } else { ask(&config) };
     let status = asked.as_ref().ok().and_then(Option::as_ref);
-    vec![socket(&config, &asked, wakes), lock(&config, status), versions(status), program(status)]
+    vec![socket(&config, &asked, wakes), lock(&config, &asked), versions(status), program(&config, status)]
 }
 
 fn ask(config: &Config) -> Result<Option<DaemonStatusReply>, Error> {
@@ -40,7 +41,7 @@ fn socket(config: &Config, asked: &Result<Option<DaemonStatusReply>, Error>, wak
             let kept = path.with_extension("moved-away");
             Check::error("socket", format!("{} is not a socket", path.display()), format!("mv {} {}", quoted(path), quoted(&kept)))
         }
-        (Err(error), _) => Check::error("socket", error.to_string(), error.hint().unwrap_or_else(|| "roost daemon restart".into())),
+        (Err(error), _) => Check::failed("socket", error.to_string(), error.hint()),
         (Ok(None), Ok(_)) => {
             let message = format!("nobody listens at {}: a daemon was killed, and its workers may still run", path.display());
             Check::warning("socket", message, "roost daemon start")
@@ -53,37 +54,43 @@ fn socket(config: &Config, asked: &Result<Option<DaemonStatusReply>, Error>, wak
 }
 
 /// The lock itself is not tried: a daemon that starts just now would find it held.
-fn lock(config: &Config, status: Option<&DaemonStatusReply>) -> Check {
+fn lock(config: &Config, asked: &Result<Option<DaemonStatusReply>, Error>) -> Check {
     let path = config.paths.lock();
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
+    let file = match fs::File::open(&path).and_then(|file| file.metadata()) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Check::ok("lock", "nobody has locked the state directory"),
         Err(error) => {
             return Check::error("lock", format!("cannot read {}: {error}", path.display()), format!("chmod 600 {}", quoted(&path)));
         }
     };
-    let pid: Option<u32> = text.split_whitespace().next().and_then(|word| word.parse().ok());
-    match (pid, status) {
-        (Some(pid), Some(status)) if pid == status.supervisor_pid => Check::ok("lock", format!("held by the daemon (process {pid})")),
-        (Some(pid), _) if is_daemon(pid) => {
-            let message = format!("process {pid} holds the state directory, and does not listen at {}", config.paths.socket.display());
-            Check::error("lock", message, format!("kill {pid}"))
+    let named = lock_pid(&config.paths);
+    let held = named.filter(|pid| has_open(*pid, &file));
+    let has_socket = || fs::symlink_metadata(&config.paths.socket).is_ok_and(|found| found.file_type().is_socket());
+    match (asked, held, named) {
+        (Ok(Some(status)), _, Some(pid)) if pid == status.supervisor_pid => {
+            Check::ok("lock", format!("held by the daemon (process {pid})"))
         }
-        (_, Some(status)) => {
+        (Ok(Some(status)), ..) => {
             let message = format!("{} does not name the daemon (process {})", path.display(), status.supervisor_pid);
             Check::warning("lock", message, "roost daemon stop")
         }
-        (Some(pid), None) if fs::symlink_metadata(&config.paths.socket).is_ok_and(|found| found.file_type().is_socket()) => {
+        (Ok(None), Some(pid), _) => {
+            let message = format!("process {pid} holds the state directory, and does not listen at {}", config.paths.socket.display());
+            Check::error("lock", message, format!("kill {pid}"))
+        }
+        // It may be the one that does not answer; what is wrong with that one is said of its socket.
+        (Err(_), Some(pid), _) => Check::ok("lock", format!("held by process {pid}")),
+        (Ok(None), None, Some(pid)) if has_socket() => {
             Check::warning("lock", format!("process {pid}, which held it, has died and left its socket"), "roost daemon start")
         }
-        (_, None) => Check::ok("lock", "nobody holds the state directory"),
+        (Ok(None) | Err(_), None, _) => Check::ok("lock", "nobody holds the state directory"),
     }
 }
 
-/// One that has ended and was not waited for has no program any more.
-fn is_daemon(pid: u32) -> bool {
-    let program = fs::read_link(format!("/proc/{pid}/exe"));
-    program.is_ok_and(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("roostd")))
+/// Whether the process has this file open: a number alone may be that of another by now.
+fn has_open(pid: u32, file: &fs::Metadata) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|entry| fs::metadata(entry.path()).ok()).any(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()))
 }
 
 /// What runs against what is installed.
@@ -105,17 +112,20 @@ fn versions(status: Option<&DaemonStatusReply>) -> Check {
     }
 }
 
-/// The daemon that would be started: beside our own program, else on the path.
-fn program(status: Option<&DaemonStatusReply>) -> Check {
-    let own = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.to_owned()));
-    let on_path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = own.into_iter().chain(std::env::split_paths(&on_path).filter(|folder| folder.is_absolute()));
-    let Some(path) = folders.map(|folder| folder.join("roostd")).find(|path| path.is_file()) else {
-        let message = "`roostd` is neither beside `roost` nor on PATH";
-        let mend = "cargo install --path daemon";
-        return if status.is_some() { Check::warning("program", message, mend) } else { Check::error("program", message, mend) };
+/// The daemon that would be started.
+fn program(config: &Config, status: Option<&DaemonStatusReply>) -> Check {
+    let path = match daemon_program(config) {
+        Ok(path) => path,
+        Err(error) => {
+            let mend = "cargo install --path daemon";
+            return if status.is_some() {
+                Check::warning("program", error.to_string(), mend)
+            } else {
+                Check::error("program", error.to_string(), mend)
+            };
+        }
     };
-    let said = Command::new(&path).arg("--version").output();
+    let said = output_within(Command::new(&path).arg("--version"), ANSWER_WITHIN);
     let version = said.ok().filter(|said| said.status.success()).map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
     match version {
         Some(version) if version.split(' ').nth(1) == Some(env!("CARGO_PKG_VERSION")) => {

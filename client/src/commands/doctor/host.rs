@@ -36,7 +36,7 @@ impl Units {
 
 /// Asks only where there are units: without them systemd does not matter.
 pub fn units(config: &Config) -> Units {
-    let installed = config.by_unit || config.unit_directory.as_ref().is_some_and(|folder| folder.join(SOCKET).exists());
+    let installed = config.by_unit || config.unit_directory.as_ref().is_some_and(|folder| folder.join(SOCKET).is_file());
     if !installed || !config.paths.is_default {
         return Units::default();
     }

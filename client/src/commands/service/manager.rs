@@ -1,8 +1,10 @@
 //! The user's systemd, asked by its own command.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
-use roost::Error;
+use roost::{Error, output_within};
 
 use crate::failure::Failure;
 
@@ -10,6 +12,11 @@ use crate::failure::Failure;
 pub const SOCKET: &str = "roostd.socket";
 /// The unit that is the daemon.
 pub const SERVICE: &str = "roostd.service";
+
+/// How long a call may take: one that stops the daemon waits for it, and the unit gives it 90 s.
+const CALL_WAIT: Duration = Duration::from_secs(150);
+/// How long a question may take.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
 /// A manager that answers.
 pub struct Manager(());
@@ -24,12 +31,16 @@ impl Manager {
 
     /// `systemctl --user` with these words.
     pub fn call(&self, words: &[&str]) -> Result<String, Failure> {
-        let Output { status, stdout, stderr } = match Command::new("systemctl").arg("--user").args(words).output() {
+        self.call_within(words, CALL_WAIT)
+    }
+
+    fn call_within(&self, words: &[&str], within: Duration) -> Result<String, Failure> {
+        let Output { status, stdout, stderr } = match output_within(Command::new("systemctl").arg("--user").args(words), within) {
             Ok(output) => output,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Failure::service("this machine has no `systemctl`", "run `roost daemon start`: it needs no systemd"));
             }
-            Err(error) => return Err(Failure::from(Error::io("cannot start systemctl")(error))),
+            Err(error) => return Err(Failure::from(Error::io(format!("cannot run `systemctl --user {}`", words.join(" ")))(error))),
         };
         if !status.success() {
             let said = String::from_utf8_lossy(&stderr);
@@ -47,7 +58,14 @@ impl Manager {
 
     /// A property of a unit; empty where it has none.
     pub fn property(&self, unit: &str, name: &str) -> Result<String, Failure> {
-        self.call(&["show", "--value", "--property", name, unit])
+        self.call_within(&["show", "--value", "--property", name, unit], ANSWER_WAIT)
+    }
+
+    /// Where both units come from, ours or a package's; `None` where one is missing.
+    pub fn units(&self) -> Result<Option<PathBuf>, Failure> {
+        let [service, socket] = [self.property(SERVICE, "FragmentPath")?, self.property(SOCKET, "FragmentPath")?];
+        let is_missing = service.is_empty() || socket.is_empty();
+        Ok(Path::new(&socket).parent().filter(|_| !is_missing).map(PathBuf::from))
     }
 
     /// The main process of a service; 0 when it has none.
@@ -59,7 +77,8 @@ impl Manager {
 /// Whether what the user runs goes on after the last log-out; `None` where nobody knows.
 pub fn lingers() -> Option<bool> {
     let uid = rustix::process::geteuid().as_raw().to_string();
-    let output = Command::new("loginctl").args(["show-user", &uid, "--value", "--property", "Linger"]).output().ok()?;
+    let mut command = Command::new("loginctl");
+    let output = output_within(command.args(["show-user", &uid, "--value", "--property", "Linger"]), ANSWER_WAIT).ok()?;
     match String::from_utf8_lossy(&output.stdout).trim() {
         "yes" => Some(true),
         "no" => Some(false),

@@ -23,24 +23,6 @@ enum Colour {
     Dim,
 }
 
-/// The word for a state, as in the JSON.
-pub fn state_text(state: WorkerState) -> &'static str {
-    match state {
-        WorkerState::Queued => "queued",
-        WorkerState::Starting => "starting",
-        WorkerState::Running => "running",
-        WorkerState::Waiting => "waiting",
-        WorkerState::Blocked => "blocked",
-        WorkerState::Parking => "parking",
-        WorkerState::Parked => "parked",
-        WorkerState::WakeReady => "wake_ready",
-        WorkerState::Waking => "waking",
-        WorkerState::Stopping => "stopping",
-        WorkerState::Finishing => "finishing",
-        WorkerState::Ended => "ended",
-    }
-}
-
 impl Paint {
     /// One line for a tree.
     pub(super) fn header(&self, tree: &TreeStatus) -> String {
@@ -99,10 +81,10 @@ impl Paint {
             }
             (Some(Outcome::Stopped), _) => self.painted("stopped", Colour::Dim),
             (None, WorkerState::Running | WorkerState::Starting | WorkerState::Waking) => {
-                self.painted(state_text(worker.state), Colour::Green)
+                self.painted(&values::wire_word(&worker.state), Colour::Green)
             }
             (None, WorkerState::Queued | WorkerState::Parked | WorkerState::WakeReady) => {
-                self.painted(state_text(worker.state), Colour::Dim)
+                self.painted(&values::wire_word(&worker.state), Colour::Dim)
             }
             (
                 None,
@@ -112,7 +94,7 @@ impl Paint {
                 | WorkerState::Stopping
                 | WorkerState::Finishing
                 | WorkerState::Ended,
-            ) => self.painted(state_text(worker.state), Colour::Yellow),
+            ) => self.painted(&values::wire_word(&worker.state), Colour::Yellow),
         }
     }
 

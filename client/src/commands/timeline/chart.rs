@@ -1,13 +1,11 @@
 //! The timeline as lines of text. Pure.
 
-use super::rows::{self, Columns, Row};
+use super::rows::{self, Columns, ROWS_MAX, Row};
 use super::spans::{State, Timeline};
 use crate::output::escape_line;
 
 /// Of a terminal's width the names take no more.
 const NAMES_MAX: usize = 28;
-/// More lines than this nobody scrolls through.
-const ROWS_MAX: usize = 200;
 
 /// All lines. `width` in characters.
 pub fn lines(timeline: &Timeline, tree: &str, width: usize) -> Vec<String> {
@@ -15,7 +13,7 @@ pub fn lines(timeline: &Timeline, tree: &str, width: usize) -> Vec<String> {
     let labels: Vec<String> = rows.iter().map(label).collect();
     let names = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).clamp(4, NAMES_MAX.min(width / 3).max(4));
     let columns = Columns::new(timeline, width.saturating_sub(names + 2).max(10));
-    let line = |label: &str, cells: String| format!("{}  {}", fitted(label, names), cells.trim_end());
+    let line = |label: &str, cells: String| format!("{:<names$}  {}", rows::shortened(label, names), cells.trim_end());
     let mut lines = vec![rows::headline(timeline, tree), line("", axis(timeline, columns))];
     for (label, steps) in [("cap", &timeline.cap), ("live", &timeline.live)] {
         lines.push(line(label, columns.most(steps).into_iter().map(digit).collect()));
@@ -62,21 +60,8 @@ fn label(row: &Row<'_>) -> String {
             let indent = usize::try_from(worker.depth.saturating_sub(1)).unwrap_or(0).min(8);
             format!("{}{}", " ".repeat(indent), escape_line(&worker.name))
         }
-        Row::Folded { depths, workers } => folded(*depths, workers.len()),
+        Row::Folded { depths, workers } => rows::folded(*depths, workers.len()),
     }
-}
-
-/// What a folded line is called.
-pub fn folded((from, to): (u32, u32), workers: usize) -> String {
-    let depths = if from == to { format!("depth {from}") } else { format!("depths {from}-{to}") };
-    format!("{depths}: {workers} workers")
-}
-
-fn fitted(label: &str, names: usize) -> String {
-    if label.chars().count() <= names {
-        return format!("{label:<names$}");
-    }
-    format!("{}…", label.chars().take(names - 1).collect::<String>())
 }
 
 /// Times at their columns, as many as fit.

@@ -17,7 +17,7 @@ pub fn document(timeline: &Timeline, tree: &str) -> Value {
             |step: &super::spans::Step| json!({"ph": "C", "pid": PROCESS, "name": name, "ts": us(step.at_ms), "args": {name: step.count}});
         events.extend(steps.iter().map(count));
     }
-    for (place, worker) in in_order(timeline).into_iter().enumerate() {
+    for (place, worker) in in_order(timeline).enumerate() {
         events.extend(track(place, worker, us));
     }
     json!({"displayTimeUnit": "ms", "otherData": {"tree": tree, "from_ms": timeline.from_ms}, "traceEvents": events})

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use roost::proto::id::WorkerId;
-
 use super::spans::{Span, State, Step, Timeline, WorkerSpans};
+use crate::outline;
+use crate::values;
+
+/// More lines than this nobody scrolls through; with more workers the deeper ones are folded.
+pub const ROWS_MAX: usize = 200;
 
 /// One line of a picture.
 pub enum Row<'a> {
@@ -30,7 +33,7 @@ pub fn rows(timeline: &Timeline, rows_max: usize) -> Vec<Row<'_>> {
         own += workers.len();
         kept = *depth;
     }
-    let mut rows: Vec<Row<'_>> = in_order(timeline).into_iter().filter(|worker| worker.depth <= kept).map(Row::Worker).collect();
+    let mut rows: Vec<Row<'_>> = in_order(timeline).filter(|worker| worker.depth <= kept).map(Row::Worker).collect();
     let room = rows_max.saturating_sub(own);
     for (index, (depth, mut folded)) in by_depth.into_iter().filter(|(depth, _)| *depth > kept).enumerate() {
         match rows.last_mut() {
@@ -44,20 +47,9 @@ pub fn rows(timeline: &Timeline, rows_max: usize) -> Vec<Row<'_>> {
     rows
 }
 
-/// Each below its lead. Not recursive: a tree may be thousands deep.
-pub fn in_order(timeline: &Timeline) -> Vec<&WorkerSpans> {
-    let mut below: BTreeMap<Option<WorkerId>, Vec<&WorkerSpans>> = BTreeMap::new();
-    for worker in &timeline.workers {
-        // At depth 1 the lead is the root, or one whose beginning is not in the stream.
-        below.entry(worker.lead.filter(|_| worker.depth > 1)).or_default().push(worker);
-    }
-    let mut open: Vec<&WorkerSpans> = below.remove(&None).unwrap_or_default().into_iter().rev().collect();
-    let mut order = Vec::with_capacity(timeline.workers.len());
-    while let Some(worker) = open.pop() {
-        order.push(worker);
-        open.extend(below.remove(&Some(worker.worker)).unwrap_or_default().into_iter().rev());
-    }
-    order
+/// Each below its lead.
+pub fn in_order(timeline: &Timeline) -> impl Iterator<Item = &WorkerSpans> {
+    outline::walk(&timeline.workers, WorkerSpans::place).into_iter().map(|(_, worker)| worker)
 }
 
 /// The time of a picture, cut into columns of the same width.
@@ -146,17 +138,27 @@ pub fn ticks(all_ms: u64, ticks_max: u64) -> Vec<u64> {
     (0..=all_ms / step).map(|tick| tick * step).collect()
 }
 
+/// A label that may have so many characters.
+pub fn shortened(label: &str, most: usize) -> String {
+    if label.chars().count() <= most { label.to_owned() } else { format!("{}…", label.chars().take(most - 1).collect::<String>()) }
+}
+
+/// What a folded line is called.
+pub fn folded((from, to): (u32, u32), workers: usize) -> String {
+    let depths = if from == to { format!("depth {from}") } else { format!("depths {from}-{to}") };
+    format!("{depths}: {}", values::counted(workers as u64, "worker"))
+}
+
 /// One line above a picture.
 pub fn headline(timeline: &Timeline, tree: &str) -> String {
-    let workers = timeline.workers.len();
+    let workers = values::counted(timeline.workers.len() as u64, "worker");
     let caps: Vec<String> = timeline.cap.iter().take(4).map(|step| step.count.to_string()).collect();
     let cap = match caps.len() {
         0 => String::new(),
         4.. => ", cap changing".into(),
         _ => format!(", cap {}", caps.join(" then ")),
     };
-    let many = if workers == 1 { "1 worker".into() } else { format!("{workers} workers") };
-    format!("tree {tree}: {many} in {}, at most {} live at once{cap}", length(timeline.until_ms - timeline.from_ms), timeline.live_max)
+    format!("tree {tree}: {workers} in {}, at most {} live at once{cap}", length(timeline.until_ms - timeline.from_ms), timeline.live_max)
 }
 
 #[cfg(test)]
@@ -165,6 +167,8 @@ pub use tests::forest;
 #[cfg(test)]
 mod tests {
     use super::super::spans::stream;
+    use roost::proto::id::WorkerId;
+
     use super::super::spans::timeline;
     use super::*;
 
@@ -213,8 +217,8 @@ mod tests {
         let lines = [(0, "created", 1), (10, "started", 1), (12, "running", 1), (30, "parked", 1), (40, "ended", 1)];
         let drawn = timeline(&stream(&lines), Some(1), 0);
         let columns = Columns::new(&drawn, 4);
-        let words: Vec<_> = columns.states(&drawn.workers[0].spans).into_iter().map(|state| state.map(State::word)).collect();
-        assert_eq!(words, [Some("queued"), Some("running"), Some("running"), Some("parked")]);
+        let states = columns.states(&drawn.workers[0].spans);
+        assert_eq!(states, [State::Queued, State::Running, State::Running, State::Parked].map(Some));
         assert_eq!(columns.most(&drawn.live), [0, 1, 1, 0]);
         assert_eq!(columns.live(&[&drawn.workers[0]]), [0.0, 1.0, 1.0, 0.0]);
     }

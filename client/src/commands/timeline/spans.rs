@@ -7,6 +7,9 @@ use roost::proto::message::events::{NumberedEvent, Subject, TreeEvent};
 use roost::proto::outcome::Outcome;
 use serde::Serialize;
 
+use crate::outline;
+use crate::values;
+
 /// What a worker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -26,17 +29,8 @@ impl State {
         [Self::Queued, Self::Starting, Self::Running, Self::Waiting, Self::Blocked, Self::Parked, Self::Stopping, Self::Finishing];
 
     /// The word for it, as in the JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Blocked => "blocked",
-            Self::Parked => "parked",
-            Self::Stopping => "stopping",
-            Self::Finishing => "finishing",
-        }
+    pub fn word(self) -> String {
+        values::wire_word(&self)
     }
 }
 
@@ -63,6 +57,13 @@ pub struct WorkerSpans {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     pub spans: Vec<Span>,
+}
+
+impl WorkerSpans {
+    /// Which worker it is, and which is its lead.
+    pub fn place(&self) -> (WorkerId, Option<WorkerId>) {
+        (self.worker, self.lead)
+    }
 }
 
 /// From this time on it was so many.
@@ -117,23 +118,24 @@ impl Drawing {
             step(&mut self.cap, self.clock, cap);
         }
         let Some(of) = subject(&event.event) else { return };
-        let lead = if let TreeEvent::Created { lead, .. } = &event.event { *lead } else { None };
-        let place = self.place(of, lead);
+        let place = self.place(of);
         let now = self.open[place].map(|span| (span.state, span.live));
         let worker = &mut self.workers[place];
         worker.executions += u32::from(worker.executions == 0 || matches!(event.event, TreeEvent::Created { .. }));
         worker.outcome = if let TreeEvent::Ended { outcome, .. } = &event.event { Some(outcome.clone()) } else { None };
+        if let TreeEvent::Created { lead, .. } | TreeEvent::Reowned { lead, .. } = &event.event {
+            worker.lead = *lead;
+        }
         self.change(place, next(&event.event, now));
     }
 
     /// Where the worker stands. The first events of an old tree may be gone: then it begins with what is there.
-    fn place(&mut self, of: &Subject, lead: Option<WorkerId>) -> usize {
+    fn place(&mut self, of: &Subject) -> usize {
         if let Some(place) = self.places.get(&of.worker) {
             return *place;
         }
-        let depth = lead.and_then(|lead| self.places.get(&lead)).map_or(0, |place| self.workers[*place].depth) + 1;
         let (name, worker) = (of.name.clone(), of.worker);
-        self.workers.push(WorkerSpans { name, worker, lead, depth, executions: 0, outcome: None, spans: Vec::new() });
+        self.workers.push(WorkerSpans { name, worker, lead: None, depth: 1, executions: 0, outcome: None, spans: Vec::new() });
         self.open.push(None);
         self.places.insert(worker, self.workers.len() - 1);
         self.workers.len() - 1
@@ -163,6 +165,11 @@ impl Drawing {
             self.clock = self.clock.max(now_ms);
         }
         (0..self.open.len()).for_each(|place| self.close(place));
+        let depths: Vec<_> =
+            outline::walk(&self.workers, WorkerSpans::place).iter().map(|(depth, worker)| (*depth, worker.worker)).collect();
+        for (depth, worker) in depths {
+            self.workers[self.places[&worker]].depth = depth;
+        }
         let (from_ms, until_ms) = (self.from_ms.unwrap_or(self.clock), self.clock);
         if self.cap.is_empty() {
             self.cap.extend(cap.map(|count| Step { at_ms: from_ms, count }));
@@ -198,6 +205,7 @@ fn subject(event: &TreeEvent) -> Option<&Subject> {
         | TreeEvent::Parked { of }
         | TreeEvent::Woken { of, .. }
         | TreeEvent::Stopping { of }
+        | TreeEvent::Reowned { of, .. }
         | TreeEvent::Finishing { of }
         | TreeEvent::Ended { of, .. } => Some(of),
         TreeEvent::Opened {}
@@ -205,7 +213,6 @@ fn subject(event: &TreeEvent) -> Option<&Subject> {
         | TreeEvent::Delivered { .. }
         | TreeEvent::Undelivered { .. }
         | TreeEvent::Consumed { .. }
-        | TreeEvent::Reowned { .. }
         | TreeEvent::CapSet { .. }
         | TreeEvent::PauseSet { .. }
         | TreeEvent::Interrupted {}
@@ -277,8 +284,8 @@ mod tests {
         timeline(&stream(lines), Some(2), now_ms)
     }
 
-    fn shown(worker: &WorkerSpans) -> Vec<(&'static str, u64, u64, bool)> {
-        worker.spans.iter().map(|span| (span.state.word(), span.from_ms, span.until_ms, span.live)).collect()
+    fn shown(worker: &WorkerSpans) -> Vec<(State, u64, u64, bool)> {
+        worker.spans.iter().map(|span| (span.state, span.from_ms, span.until_ms, span.live)).collect()
     }
 
     #[test]
@@ -299,13 +306,13 @@ mod tests {
         ];
         let drawn = of(&lines, 1_000);
         let expected = [
-            ("queued", 20, 25, false),
-            ("starting", 25, 30, true),
-            ("running", 30, 40, true),
-            ("waiting", 40, 50, true),
-            ("parked", 50, 70, false),
-            ("starting", 70, 75, true),
-            ("running", 75, 90, true),
+            (State::Queued, 20, 25, false),
+            (State::Starting, 25, 30, true),
+            (State::Running, 30, 40, true),
+            (State::Waiting, 40, 50, true),
+            (State::Parked, 50, 70, false),
+            (State::Starting, 70, 75, true),
+            (State::Running, 75, 90, true),
         ];
         assert_eq!(shown(&drawn.workers[0]), expected);
         assert_eq!((drawn.from_ms, drawn.until_ms, drawn.live_max), (10, 95, 1));
@@ -320,29 +327,30 @@ mod tests {
         let lent = [(3, "slot_lent", 1), (5, "wait_over", 1), (7, "unblocked", 1), (9, "ended", 1)];
         let kept = [(5, "wait_over", 1), (9, "ended", 1)];
         let all = |rest: &[_]| shown(&of(&[&begin[..], rest].concat(), 0).workers[0]);
-        let first = [("starting", 0, 1, true), ("running", 1, 2, true)];
-        let expected = [("waiting", 2, 3, true), ("blocked", 3, 7, false), ("running", 7, 9, true)];
+        let first = [(State::Starting, 0, 1, true), (State::Running, 1, 2, true)];
+        let expected = [(State::Waiting, 2, 3, true), (State::Blocked, 3, 7, false), (State::Running, 7, 9, true)];
         assert_eq!(all(&lent), [&first[..], &expected].concat());
-        assert_eq!(all(&kept), [&first[..], &[("waiting", 2, 5, true), ("running", 5, 9, true)]].concat());
+        assert_eq!(all(&kept), [&first[..], &[(State::Waiting, 2, 5, true), (State::Running, 5, 9, true)]].concat());
     }
 
     #[test]
     fn what_has_not_ended_lasts_until_now_and_a_clock_set_back_turns_nothing_around() {
         let drawn = of(&[(100, "created", 1), (60, "started", 1), (110, "running", 1), (105, "stopping", 1)], 120);
-        assert_eq!(shown(&drawn.workers[0]), [("starting", 100, 110, true), ("stopping", 110, 120, true)]);
+        assert_eq!(shown(&drawn.workers[0]), [(State::Starting, 100, 110, true), (State::Stopping, 110, 120, true)]);
         // Nothing new is known of who is being stopped, and its slot is what it was.
         let drawn = of(&[(0, "created", 1), (5, "stopping", 1), (6, "running", 1), (9, "ended", 1)], 20);
-        assert_eq!(shown(&drawn.workers[0]), [("queued", 0, 5, false), ("stopping", 5, 9, false)]);
+        assert_eq!(shown(&drawn.workers[0]), [(State::Queued, 0, 5, false), (State::Stopping, 5, 9, false)]);
         assert_eq!(drawn.until_ms, 9);
     }
 
     #[test]
     fn a_resumed_worker_is_one_line_with_a_gap_and_one_whose_beginning_is_gone_begins_late() {
         let drawn = of(&[(0, "created", 1), (1, "running", 1), (3, "ended", 1), (8, "created", 1), (9, "running", 1), (12, "ended", 1)], 0);
-        let expected = [("queued", 0, 1, false), ("running", 1, 3, true), ("queued", 8, 9, false), ("running", 9, 12, true)];
+        let expected =
+            [(State::Queued, 0, 1, false), (State::Running, 1, 3, true), (State::Queued, 8, 9, false), (State::Running, 9, 12, true)];
         assert_eq!((shown(&drawn.workers[0]), drawn.workers[0].executions), (expected.to_vec(), 2));
         let drawn = of(&[(4, "parked", 7), (5, "woken", 7), (5, "cap_set", 3), (9, "ended", 7)], 0);
-        assert_eq!(shown(&drawn.workers[0]), [("parked", 4, 5, false), ("starting", 5, 9, true)]);
+        assert_eq!(shown(&drawn.workers[0]), [(State::Parked, 4, 5, false), (State::Starting, 5, 9, true)]);
         assert_eq!(drawn.cap, [Step { at_ms: 5, count: 3 }]);
     }
 
@@ -350,5 +358,17 @@ mod tests {
     fn depth_is_that_of_the_lead_and_one_more() {
         let drawn = of(&[(0, "created", 1), (1, "created", 2), (2, "created", 3)], 9);
         assert_eq!(drawn.workers.iter().map(|worker| worker.depth).collect::<Vec<_>>(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn who_is_adopted_stands_below_the_new_lead_with_all_below_it() {
+        let mut events = stream(&[(0, "created", 1), (1, "created", 2), (2, "created", 3), (3, "created", 4), (4, "reowned", 3)]);
+        let TreeEvent::Reowned { lead, .. } = &mut events[4].event else { unreachable!() };
+        *lead = Some(WorkerId(1));
+        let drawn = timeline(&events, None, 9);
+        let places: Vec<_> = drawn.workers.iter().map(|worker| (worker.worker.0, worker.lead.map(|lead| lead.0), worker.depth)).collect();
+        assert_eq!(places, [(1, None, 1), (2, Some(1), 2), (3, Some(1), 2), (4, Some(3), 3)]);
+        // And it does what it did.
+        assert_eq!(shown(&drawn.workers[2]), [(State::Queued, 2, 9, false)]);
     }
 }

@@ -2,13 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::chart::folded;
-use super::rows::{self, Columns, Row};
+use super::rows::{self, Columns, ROWS_MAX, Row};
 use super::spans::{Span, State, Step, Timeline, WorkerSpans};
 use crate::output::escape_line;
 
-/// With more workers than this the deeper ones are folded.
-pub const ROWS_MAX: usize = 200;
 /// A line of more spans than this shows what took the most of each column.
 const SPANS_MAX: usize = 100;
 const COLUMNS: usize = 400;
@@ -92,7 +89,7 @@ impl Picture<'_> {
             let x = 10.0 + 88.0 * index as f64;
             let (top, height) = thickness(state, is_usually_live(state));
             self.add(&format!("<rect x=\"{x}\" y=\"{}\" width=\"14\" height=\"{height}\" class=\"{}\"/>", 26.0 + top, state.word()));
-            self.words(x + 18.0, 35.0, "dim", state.word());
+            self.words(x + 18.0, 35.0, "dim", &state.word());
         }
         self.words(10.0 + 88.0 * State::ALL.len() as f64, 35.0, "dim", "(thick: has a slot)");
     }
@@ -143,14 +140,14 @@ impl Picture<'_> {
 
     fn worker(&mut self, worker: &WorkerSpans, y: f64) {
         let indent = f64::from(worker.depth.saturating_sub(1).min(8)) * 8.0;
-        self.words(10.0 + indent, y + 10.0, "", &shortened(&worker.name, 24 - (indent / 6.0) as usize));
+        self.words(10.0 + indent, y + 10.0, "", &rows::shortened(&worker.name, 24 - (indent / 6.0) as usize));
         let columns = Columns::new(self.timeline, COLUMNS);
         let part = |column: f64| column / COLUMNS as f64;
         if worker.spans.len() > SPANS_MAX {
             let states = columns.states(&worker.spans);
             for (from, to, state) in runs(&states).filter_map(|(from, to, state)| Some((from, to, state?))) {
                 let (top, height) = thickness(state, is_usually_live(state));
-                self.bar((part(from as f64), part(to as f64)), (y + top, height), state.word(), "");
+                self.bar((part(from as f64), part(to as f64)), (y + top, height), &state.word(), "");
             }
             return;
         }
@@ -158,12 +155,12 @@ impl Picture<'_> {
             let Span { state, from_ms, until_ms, live } = *span;
             let (top, height) = thickness(state, live);
             let about = format!("{}: {} {}", worker.name, state.word(), rows::length(until_ms - from_ms));
-            self.bar((part(columns.at(from_ms)), part(columns.at(until_ms))), (y + top, height), state.word(), &about);
+            self.bar((part(columns.at(from_ms)), part(columns.at(until_ms))), (y + top, height), &state.word(), &about);
         }
     }
 
     fn folded(&mut self, depths: (u32, u32), workers: &[&WorkerSpans], y: f64) {
-        self.words(10.0, y + 10.0, "dim", &folded(depths, workers.len()));
+        self.words(10.0, y + 10.0, "dim", &rows::folded(depths, workers.len()));
         let live = Columns::new(self.timeline, COLUMNS).live(workers);
         let most = live.iter().copied().fold(1.0, f64::max);
         let heights: Vec<u32> = live.into_iter().map(|live| (live / most * 10.0).ceil() as u32).collect();
@@ -195,10 +192,6 @@ fn runs<T: Copy + PartialEq>(cells: &[T]) -> impl Iterator<Item = (usize, usize,
         from += run.len();
         (begin, from, run[0])
     })
-}
-
-fn shortened(name: &str, most: usize) -> String {
-    if name.chars().count() <= most { name.to_owned() } else { format!("{}…", name.chars().take(most - 1).collect::<String>()) }
 }
 
 /// A text of somebody else, as text of XML.

@@ -190,7 +190,8 @@ impl Turn<'_, '_> {
         let mut any = false;
         if self.rules.draining && self.step.state.workers.values().all(|worker| !worker.has_process()) {
             let draining = self.calls.draining();
-            draining.into_iter().for_each(|call| self.calls.finish(call, Over::Done));
+            // Also those whose time has run out in this very step.
+            draining.into_iter().for_each(|call| self.calls.has_come_to_pass(call));
         }
         if self.leaves() {
             // Whoever still waits must hear why nothing will come: the next daemon goes on where this one ends.

@@ -1,6 +1,7 @@
 //! What commands are made of.
 
 use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId, WorkerId};
+use roost_proto::link::ProcessIdentity;
 
 use crate::event::{Digest, Runner, Settings};
 use crate::rejection::Rejection;
@@ -16,9 +17,9 @@ pub struct Claim {
     pub token: Token,
     /// The incarnation.
     pub epoch: Option<Epoch>,
-    /// The pids that the calling process descends from, itself first, and its session's leader: a worker's token works for
-    /// the processes of that worker alone.
-    pub lineage: Vec<u32>,
+    /// What the calling process descends from, itself first, and its session's leader: a worker's token works for the processes of
+    /// that worker alone.
+    pub lineage: Vec<ProcessIdentity>,
     /// What the connection wants to be beyond making calls.
     pub role: Option<Role>,
 }

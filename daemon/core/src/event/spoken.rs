@@ -1,11 +1,13 @@
 //! What happened with workers that speak the protocol, and with words, deliveries and usage.
 
 use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId, WorkerId};
+use roost_proto::link::ProcessIdentity;
 use roost_proto::outcome::Outcome;
 use roost_proto::usage::UsageReport;
 use serde::{Deserialize, Serialize};
 
 use super::{Context, Digest, Owner, Sent};
+use crate::older;
 use crate::time::Mono;
 
 /// One thing that happened.
@@ -26,9 +28,9 @@ pub enum Spoken {
         /// It takes items in while a turn is on.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steers: bool,
-        /// The process behind it: what another one has used comes on top.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pid: Option<u32>,
+        /// The root's process behind it: what another one has used comes on top.
+        #[serde(default, skip_serializing_if = "Option::is_none", alias = "pid", deserialize_with = "older::some_process")]
+        process: Option<ProcessIdentity>,
     },
     /// A settled worker has begun a turn of its own accord.
     Busy {
@@ -101,8 +103,8 @@ pub enum Spoken {
         /// Their numbers.
         items: Vec<u64>,
         /// The process that has, where it held the lease: its repeats get the same answer.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pid: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none", alias = "pid", deserialize_with = "older::some_process")]
+        process: Option<ProcessIdentity>,
         /// The call, for a repeat of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,

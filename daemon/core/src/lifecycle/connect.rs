@@ -51,7 +51,7 @@ fn greet(step: &mut Step<'_>, holders: &mut Holders, call: CallId, claim: &Claim
 
 /// The caller takes the lease of what it is owed.
 fn stand(step: &mut Step<'_>, holders: &mut Holders, claim: &Claim, role: Role) -> Result<Standing, Rejection> {
-    let pid = claim.lineage.first().copied().unwrap_or(0);
+    let process = claim.lineage.first().copied();
     let (owner, can_park, steers) = match (role, claim.worker) {
         (Role::Root, None) => (Owner::Root, false, true),
         (Role::Root, Some(_)) => return Err(Rejection::NotRoot { what: "hold the root's lease" }),
@@ -61,7 +61,7 @@ fn stand(step: &mut Step<'_>, holders: &mut Holders, claim: &Claim, role: Role) 
             record.ok_or(Rejection::NotWorker { what: "speak the worker protocol: this one was launched as a plain command, so it" })?;
             let owner = Owner::Worker(worker);
             // What a worker's tools start has its token too; only one process speaks for it.
-            if holders.get(claim.tree, owner).is_some_and(|holding| holding.pid != pid) {
+            if holders.get(claim.tree, owner).is_some_and(|holding| holding.process != process) {
                 return Err(Rejection::AlreadyConnected);
             }
             (owner, can_park, steers)
@@ -77,9 +77,9 @@ fn stand(step: &mut Step<'_>, holders: &mut Holders, claim: &Claim, role: Role) 
         lease,
         can_park,
         steers,
-        pid: claim.lineage.first().copied(),
+        process: process.filter(|_| owner == Owner::Root),
     })));
-    if let Some(from) = holders.take(holder, pid) {
+    if let Some(from) = holders.take(holder, process) {
         step.effects.push(Effect::LeaseLost { from });
     }
     let worker = claim.worker.and_then(|worker| step.state.workers.get(&worker));
@@ -103,7 +103,7 @@ fn identify(state: &State, claim: &Claim) -> Result<Option<Caller>, Rejection> {
     }
     match worker.process {
         None => Ok(None),
-        Some(process) if claim.lineage.contains(&process.pid) => Ok(Some(Caller::Worker { worker: worker.id, epoch })),
+        Some(process) if claim.lineage.contains(&process) => Ok(Some(Caller::Worker { worker: worker.id, epoch })),
         Some(_) => Err(Rejection::UnknownIdentity),
     }
 }

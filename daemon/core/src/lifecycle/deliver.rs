@@ -108,13 +108,14 @@ pub fn ack(
     let items: Vec<u64> = items.iter().copied().filter(|seq| seen.insert(*seq)).collect();
     let (owed, known): (Vec<u64>, Vec<u64>) = items.into_iter().partition(|seq| lead.outbox.get(*seq).is_some());
     // The answer to an acknowledgement may have been lost: a repeat gets the same one. Somebody else's does not.
-    let pid = lease.and_then(|_| holders.get(tree, owner)).map(|holding| holding.pid).filter(|pid| *pid > 0);
-    let by = Taker { pid, request_id };
-    let (before, gone): (Vec<u64>, Vec<u64>) = known.into_iter().partition(|seq| lead.outbox.was_taken_in(*seq, &by));
+    let process = lease.and_then(|_| holders.get(tree, owner)).and_then(|holding| holding.process);
+    let by = Taker { process, request_id };
+    let taken = lead.outbox.taken_in(&by);
+    let (before, gone): (Vec<u64>, Vec<u64>) = known.into_iter().partition(|seq| taken.contains(seq));
     let owed_turn = matches!(owner, Owner::Worker(worker) if step.state.workers.get(&worker).is_some_and(|worker| worker.owed_turn));
     if !owed.is_empty() || owed_turn {
-        let Taker { pid, request_id } = by;
-        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: owed.clone(), pid, request_id })));
+        let Taker { process, request_id } = by;
+        step.record(Event::Spoken(Box::new(Spoken::Acked { tree, owner, items: owed.clone(), process, request_id })));
     }
     if let Some(holding) = holders.get_mut(tree, owner) {
         holding.handed.retain(|seq| !owed.contains(seq) && !gone.contains(seq));
@@ -155,8 +156,10 @@ pub fn withdraw(step: &mut Step<'_>, holders: &mut Holders, tree: TreeId, owner:
         return;
     }
     holding.handed.retain(|seq| !items.contains(seq));
-    // It may have been held back to begin a turn with: that begins without it.
-    if matches!(owner, Owner::Worker(worker) if step.state.workers.get(&worker).is_some_and(|worker| worker.owed_turn)) {
+    // All of it may have been held back to begin a turn with: that begins without it.
+    if holding.handed.is_empty()
+        && matches!(owner, Owner::Worker(worker) if step.state.workers.get(&worker).is_some_and(|worker| worker.owed_turn))
+    {
         holding.knows_turn = false;
     }
     let to = Holder { tree, owner, lease: holding.lease };

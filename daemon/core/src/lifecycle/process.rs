@@ -153,7 +153,7 @@ fn freed(step: &mut Step<'_>, incarnation: Incarnation, status: ExitStatus, left
 }
 
 /// Whether a process that ended before its hello is started again, and when: one that said nothing in time, or one that was to go on from
-/// a saved context. It has produced nothing, so nothing runs twice. One that had launched, said something, parked, waited or lent its slot
+/// a saved context. It has produced nothing, so nothing runs twice. One that had launched, said or taken in something, waited or parked
 /// without a hello has done something: it ends as every process does.
 fn another_try(step: &Step<'_>, worker: &Worker, status: ExitStatus) -> Option<(crate::time::Mono, String)> {
     let speech = worker.speech.as_ref()?;

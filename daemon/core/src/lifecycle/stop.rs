@@ -54,7 +54,7 @@ pub fn interrupt(step: &mut Step<'_>, caller: Caller, request_id: Option<String>
     let tree = authority::root(step.state, caller, "interrupt the tree")?;
     if let Some(request_id) = &request_id {
         bounds::label("the request id", request_id)?;
-        let repeated = step.state.tree(tree)?.interrupted.as_ref().filter(|(known, _)| known == request_id);
+        let repeated = step.state.tree(tree)?.interrupted.iter().find(|(known, _)| known == request_id);
         if let Some((_, active)) = repeated {
             let active = *active;
             // What it has stopped may be on the way out still.

@@ -3,8 +3,11 @@
 use std::collections::VecDeque;
 
 use roost_proto::limits::ROOT_PROCESSES_REMEMBERED_MAX;
+use roost_proto::link::ProcessIdentity;
 use roost_proto::usage::{Usage, UsageReport};
 use serde::{Deserialize, Serialize};
+
+use crate::older;
 
 /// The books of one worker, or of a root.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,8 +19,8 @@ pub struct Accounts {
     /// The number of that report.
     sequence: u64,
     /// Which process that is, of a root's, which may have several that take turns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    speaker: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "older::some_process")]
+    speaker: Option<ProcessIdentity>,
     /// The last of the others, and what they have reported: it is counted as past.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     others: VecDeque<Reported>,
@@ -34,7 +37,8 @@ pub struct Accounts {
 /// The newest report of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Reported {
-    pid: u32,
+    #[serde(alias = "pid", deserialize_with = "older::process")]
+    process: ProcessIdentity,
     usage: Usage,
     sequence: u64,
 }
@@ -87,16 +91,18 @@ impl Accounts {
     }
 
     /// From here on this process of the root's reports. One that is new counts from 0, one that comes back goes on where it was.
-    pub fn spoken_for_by(&mut self, pid: u32) {
-        let Some(speaker) = self.speaker.replace(pid).filter(|speaker| *speaker != pid) else { return };
+    pub fn spoken_for_by(&mut self, process: ProcessIdentity) {
+        let Some(speaker) = self.speaker.replace(process).filter(|speaker| !older::is_same(process, *speaker)) else { return };
+        let back = self.others.iter().position(|other| older::is_same(process, other.process)).and_then(|index| self.others.remove(index));
         if self.others.len() == ROOT_PROCESSES_REMEMBERED_MAX {
             self.others.pop_front();
         }
-        self.others.push_back(Reported { pid: speaker, usage: self.current, sequence: self.sequence });
+        self.others.push_back(Reported { process: speaker, usage: self.current, sequence: self.sequence });
         self.turn_over();
-        let Some(index) = self.others.iter().position(|other| other.pid == pid) else { return };
-        if let Some(Reported { usage, sequence, .. }) = self.others.remove(index) {
-            self.past = difference(self.past, usage).unwrap_or_default();
+        let Some(Reported { usage, sequence, .. }) = back else { return };
+        // A book that does not add up loses nothing: the process counts as a new one.
+        if let Some(past) = difference(self.past, usage) {
+            self.past = past;
             (self.current, self.sequence) = (usage, sequence);
         }
     }
@@ -133,6 +139,16 @@ mod tests {
         UsageReport { sequence, usage: Usage { input, ..Usage::default() }, context_tokens: None }
     }
 
+    /// What they have used altogether once this process has said this.
+    fn says(accounts: &mut Accounts, pid: u32, sequence: u64, input: u64) -> u64 {
+        accounts.spoken_for_by(ProcessIdentity { pid, start_ticks: 1 });
+        let report = report(sequence, input);
+        if accounts.added(&report).unwrap().is_some() {
+            accounts.take(&report);
+        }
+        accounts.own().input
+    }
+
     #[test]
     fn repeats_and_older_reports_change_nothing() {
         let mut accounts = Accounts::default();
@@ -153,14 +169,7 @@ mod tests {
     #[test]
     fn every_process_of_a_root_counts_once() {
         let mut accounts = Accounts::default();
-        let mut says = |pid, sequence, input| {
-            accounts.spoken_for_by(pid);
-            let report = report(sequence, input);
-            if accounts.added(&report).unwrap().is_some() {
-                accounts.take(&report);
-            }
-            accounts.own().input
-        };
+        let mut says = |pid, sequence, input| says(&mut accounts, pid, sequence, input);
         assert_eq!((says(7, 1, 100), says(7, 2, 150)), (100, 150));
         // Another one counts from 0, and from 1; the first one comes back with what it had.
         assert_eq!((says(8, 1, 10), says(7, 2, 150), says(7, 3, 200)), (160, 160, 210));
@@ -170,5 +179,36 @@ mod tests {
         }
         assert_eq!(accounts.own().input, 311);
         assert_eq!(accounts.others.len(), ROOT_PROCESSES_REMEMBERED_MAX);
+    }
+
+    #[test]
+    fn whoever_comes_back_just_before_it_is_forgotten_counts_once() {
+        let mut accounts = Accounts::default();
+        for pid in 0..=8 {
+            says(&mut accounts, pid, 1, 10);
+        }
+        assert_eq!((accounts.others.len(), accounts.others[0].process.pid), (ROOT_PROCESSES_REMEMBERED_MAX, 0));
+        assert_eq!((says(&mut accounts, 0, 1, 10), says(&mut accounts, 0, 2, 15)), (90, 95));
+        assert_eq!((says(&mut accounts, 1, 1, 10), accounts.others.len()), (95, ROOT_PROCESSES_REMEMBERED_MAX));
+    }
+
+    #[test]
+    fn a_pid_that_is_used_once_more_is_another_process() {
+        let mut accounts = Accounts::default();
+        says(&mut accounts, 7, 3, 100);
+        accounts.spoken_for_by(ProcessIdentity { pid: 7, start_ticks: 2 });
+        let first = report(1, 10);
+        assert_eq!(accounts.added(&first).map(|added| added.map(|added| added.input)), Ok(Some(10)));
+        accounts.take(&first);
+        assert_eq!(accounts.own().input, 110);
+    }
+
+    #[test]
+    fn a_book_that_does_not_add_up_loses_nothing() {
+        let mut accounts = Accounts::default();
+        says(&mut accounts, 7, 1, 100);
+        says(&mut accounts, 8, 1, 10);
+        accounts.others[0].usage.input = 1_000;
+        assert_eq!((says(&mut accounts, 7, 1, 5), accounts.others.len()), (115, 1));
     }
 }

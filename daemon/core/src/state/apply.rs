@@ -1,7 +1,7 @@
 //! The meaning of every event. An event that does not fit the state is an error: the journal is checked while it is read.
 
 use roost_proto::id::{Epoch, ExecutionId, TreeId, WorkerId};
-use roost_proto::limits::WAITS_REMEMBERED_MAX;
+use roost_proto::limits::{INTERRUPTS_REMEMBERED_MAX, WAITS_REMEMBERED_MAX};
 use roost_proto::link::{ExitStatus, ProcessIdentity};
 
 use crate::event::{Context, Event, Grant, Owner, Record};
@@ -53,7 +53,10 @@ impl State {
             Event::PauseSet { tree, paused } => self.on_tree(*tree, at, |tree| tree.paused = *paused),
             Event::Interrupted { tree, generation, asked } => self.on_tree(*tree, at, |tree| {
                 tree.generation = *generation;
-                tree.interrupted.clone_from(asked);
+                if asked.is_some() && tree.interrupted.len() == INTERRUPTS_REMEMBERED_MAX {
+                    tree.interrupted.pop_front();
+                }
+                tree.interrupted.extend(asked.clone());
             }),
             Event::TreeClosed { tree } => self.tree_closed(*tree, at),
             Event::TreeForgotten { tree } => self.tree_forgotten(*tree),
@@ -72,9 +75,12 @@ impl State {
                 w.start_deferred(*again_at)
             }),
             Event::StartRetried { worker, epoch } => self.on_worker(*worker, at, |w| w.start_retried(*epoch)),
-            Event::Blocked { worker } => self.on_worker(*worker, at, |w| {
-                w.pass(Phase::Blocked { since: at.mono, over: None, not_before: None }, |phase, slot| slot && *phase == Phase::Running)
-            }),
+            Event::Blocked { worker } => {
+                self.note_act(Owner::Worker(*worker));
+                self.on_worker(*worker, at, |w| {
+                    w.pass(Phase::Blocked { since: at.mono, over: None, not_before: None }, |phase, slot| slot && *phase == Phase::Running)
+                })
+            }
             Event::SlotLent { worker } => self.on_worker(*worker, at, |w| {
                 if w.slot && matches!(w.phase, Phase::Blocked { over: None, .. }) {
                     w.slot = false;
@@ -235,6 +241,7 @@ impl State {
     }
 
     pub(super) fn consumed(&mut self, tree: TreeId, owner: Owner, request: Option<&str>, executions: Vec<ExecutionId>, at: Now) -> Applied {
+        self.note_act(owner);
         self.on_lead(tree, owner, at, |lead| {
             for execution in &executions {
                 lead.outbox.take(*execution);

@@ -2,13 +2,15 @@
 //!
 //! It knows no text: a completion's is the child's own record, a message's lies beside its event in the journal.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use roost_proto::id::{ExecutionId, MessageId, WorkerId};
 use roost_proto::limits::ACKS_REMEMBERED_MAX;
+use roost_proto::link::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
 use crate::event::TextId;
+use crate::older;
 
 /// One thing owed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,14 +67,20 @@ pub enum Item {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taker {
     /// The process, where it held the lease.
-    pub pid: Option<u32>,
+    #[serde(alias = "pid", deserialize_with = "older::some_process")]
+    pub process: Option<ProcessIdentity>,
     /// The call.
     pub request_id: Option<String>,
 }
 
 impl Taker {
+    /// Whether a repeat could be told from somebody else's call.
+    fn is_known(&self) -> bool {
+        self.process.is_some() || self.request_id.is_some()
+    }
+
     fn is(&self, other: &Self) -> bool {
-        let same_process = self.pid.is_some() && self.pid == other.pid;
+        let same_process = self.process.is_some() && self.process == other.process;
         same_process || (self.request_id.is_some() && self.request_id == other.request_id)
     }
 }
@@ -93,6 +101,11 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// An empty one.
+    pub(super) const fn new() -> Self {
+        Self { next_seq: 0, items: BTreeMap::new(), acked: VecDeque::new(), by_execution: BTreeMap::new(), words: 0, calls: 0 }
+    }
+
     /// Owes one more thing, under the next number.
     pub fn push(&mut self, item: Item) {
         self.next_seq += 1;
@@ -129,18 +142,18 @@ impl Outbox {
     /// Takes in what is owed of these. Gives the executions whose ends were among them.
     pub fn acknowledge(&mut self, seqs: &[u64], by: Taker) -> Vec<ExecutionId> {
         let taken: Vec<(u64, Item)> = seqs.iter().filter_map(|seq| Some((*seq, self.take_item(*seq)?))).collect();
-        if self.acked.len() == ACKS_REMEMBERED_MAX {
-            self.acked.pop_front();
-        }
-        if !taken.is_empty() {
+        if !taken.is_empty() && by.is_known() {
+            if self.acked.len() == ACKS_REMEMBERED_MAX {
+                self.acked.pop_front();
+            }
             self.acked.push_back((by, taken.iter().map(|(seq, _)| *seq).collect()));
         }
         taken.into_iter().filter_map(|(_, item)| execution_of(&item)).collect()
     }
 
-    /// Whether an item was acknowledged by the very same: a repeat gets the same answer, and nobody else takes it in once more.
-    pub fn was_taken_in(&self, seq: u64, by: &Taker) -> bool {
-        self.acked.iter().any(|(taker, seqs)| taker.is(by) && seqs.contains(&seq))
+    /// What was acknowledged by the very same: a repeat gets the same answer, and nobody else takes it in once more.
+    pub fn taken_in(&self, by: &Taker) -> BTreeSet<u64> {
+        self.acked.iter().filter(|(taker, _)| taker.is(by)).flat_map(|(_, seqs)| seqs).copied().collect()
     }
 
     /// The receiver has taken this item in.
@@ -292,6 +305,11 @@ fn execution_of(item: &Item) -> Option<ExecutionId> {
 mod tests {
     use super::*;
 
+    fn taker(pid: Option<u32>, request: Option<&str>) -> Taker {
+        let process = pid.map(|pid| ProcessIdentity { pid, start_ticks: 1 });
+        Taker { process, request_id: request.map(str::to_owned) }
+    }
+
     fn end(number: u64) -> Item {
         Item::Completion { child: WorkerId(number), execution: ExecutionId(number), wakes: true, held: None }
     }
@@ -312,13 +330,26 @@ mod tests {
     fn only_a_repeat_of_an_acknowledgement_gets_its_answer() {
         let mut outbox = Outbox::default();
         (1..=4).for_each(|number| outbox.push(end(number)));
-        let taker = |pid, request: Option<&str>| Taker { pid, request_id: request.map(str::to_owned) };
         outbox.take(ExecutionId(2));
         assert_eq!(outbox.acknowledge(&[1, 2, 3], taker(Some(7), Some("a"))), [ExecutionId(1), ExecutionId(3)]);
         assert_eq!(outbox.acknowledge(&[4], taker(None, None)), [ExecutionId(4)]);
-        let taken = |by| (1..=5).filter(|seq| outbox.was_taken_in(*seq, &by)).collect::<Vec<_>>();
+        let taken = |by| outbox.taken_in(&by).into_iter().collect::<Vec<_>>();
         assert_eq!((taken(taker(Some(7), None)), taken(taker(None, Some("a")))), (vec![1, 3], vec![1, 3]));
         assert_eq!((taken(taker(Some(8), Some("b"))), taken(taker(None, None))), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_takes_nothing_or_cannot_be_repeated_displaces_no_acknowledgement() {
+        let mut outbox = Outbox::default();
+        let rounds = ACKS_REMEMBERED_MAX as u64;
+        (1..=2 * rounds).for_each(|number| outbox.push(end(number)));
+        (1..=rounds).for_each(|seq| assert_eq!(outbox.acknowledge(&[seq], taker(Some(7), None)).len(), 1));
+        for seq in 1..=rounds {
+            assert_eq!(outbox.acknowledge(&[seq], taker(Some(8), Some("late"))), []);
+            assert_eq!(outbox.acknowledge(&[rounds + seq], taker(None, None)).len(), 1);
+        }
+        assert!(outbox.taken_in(&taker(Some(7), None)).into_iter().eq(1..=rounds));
+        assert_eq!(outbox.acked.len(), ACKS_REMEMBERED_MAX);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct Speech {
     pub hello_by: Option<Mono>,
     /// It did not: its process is being killed, to be started again.
     pub late: bool,
-    /// It has launched or said something, whoever it said it was.
+    /// It has launched, said, taken in or waited for something, whoever it said it was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub acted: bool,
     /// Starts of this execution that came to nothing.

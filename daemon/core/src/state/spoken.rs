@@ -15,10 +15,10 @@ impl State {
     /// One of these events.
     pub(super) fn spoken(&mut self, event: &Spoken, seq: u64, at: Now) -> Applied {
         match event {
-            Spoken::LeaseTaken { tree, owner, lease, can_park, steers, pid } => match owner {
+            Spoken::LeaseTaken { tree, owner, lease, can_park, steers, process } => match owner {
                 Owner::Root => self.on_tree(*tree, at, |tree| {
                     tree.lease = *lease;
-                    pid.iter().for_each(|pid| tree.accounts.spoken_for_by(*pid));
+                    process.iter().for_each(|process| tree.accounts.spoken_for_by(*process));
                 }),
                 Owner::Worker(worker) => self.on_worker(*worker, at, |w| {
                     let speech = w.speech.as_mut().ok_or("it does not speak")?;
@@ -69,8 +69,8 @@ impl State {
                 (speech.hello_by, speech.late) = (None, true);
                 Ok(())
             }),
-            Spoken::Acked { tree, owner, items, pid, request_id } => {
-                self.acked(*tree, *owner, items, Taker { pid: *pid, request_id: request_id.clone() }, at)
+            Spoken::Acked { tree, owner, items, process, request_id } => {
+                self.acked(*tree, *owner, items, Taker { process: *process, request_id: request_id.clone() }, at)
             }
             Spoken::Read { tree, owner, executions } => self.consumed(*tree, *owner, None, executions.clone(), at),
             Spoken::WordsSent { tree, from, to, request_id, digest, sent } => {
@@ -118,6 +118,7 @@ impl State {
     }
 
     fn acked(&mut self, tree: TreeId, owner: Owner, items: &[u64], by: Taker, at: Now) -> Applied {
+        self.note_act(owner);
         let mut told = Vec::new();
         self.on_lead(tree, owner, at, |lead| {
             told = lead.outbox.acknowledge(items, by);
@@ -220,8 +221,8 @@ impl State {
         })?;
         let (tree, owner) = of.ok_or("it has no lead")?;
         self.executions.insert(execution, id);
-        let request = format!("{id}/{job}");
-        self.jobs.insert(job, Job { tree, digest: Default::default(), request, workers: vec![id] });
+        let request = format!("{id}/{job}").into();
+        self.jobs.insert(job, Job { tree, digest: Default::default(), request, workers: [id].into() });
         self.on_lead(tree, owner, at, |lead| {
             lead.children.insert(id);
             *lead.active_children += 1;

@@ -54,6 +54,14 @@ impl Bench {
         self.broker = Broker::restore(self.broker.state().clone(), None);
     }
 
+    /// As the state is of a journal whose build did not note what the process of a worker has done before its hello.
+    pub fn forget_acts(&mut self, of: Incarnation) {
+        let mut state = self.broker.state().clone();
+        let worker = state.executions[&of.execution];
+        state.workers.get_mut(&worker).and_then(|worker| worker.speech.as_mut()).expect("it speaks").acted = false;
+        self.broker = Broker::restore(state, None);
+    }
+
     /// Launches one worker; whoever speaks says so by its name.
     pub fn asks_for(&mut self, caller: Caller, name: &str) -> Stepped {
         let launch = Launch {
@@ -134,7 +142,7 @@ impl Bench {
             worker: Some(self.record(incarnation).id),
             token: Token::new(TOKEN),
             epoch: Some(incarnation.epoch),
-            lineage: vec![process(incarnation).pid],
+            lineage: vec![process(incarnation)],
             role,
         };
         self.ask(|call| Command::Hello { call, claim: Some(claim) })

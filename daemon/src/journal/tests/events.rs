@@ -83,8 +83,15 @@ fn every_spoken() -> Vec<Spoken> {
     let words =
         |sent| Spoken::WordsSent { tree, from: owner, to: Owner::Worker(worker), request_id: "\u{2028}".into(), digest: Digest(3), sent };
     vec![
-        Spoken::LeaseTaken { tree, owner, lease: u64::MAX, can_park: true, steers: false, pid: None },
-        Spoken::LeaseTaken { tree, owner, lease: 1, can_park: false, steers: true, pid: Some(u32::MAX) },
+        Spoken::LeaseTaken { tree, owner, lease: u64::MAX, can_park: true, steers: false, process: None },
+        Spoken::LeaseTaken {
+            tree,
+            owner,
+            lease: 1,
+            can_park: false,
+            steers: true,
+            process: Some(ProcessIdentity { pid: u32::MAX, start_ticks: u64::MAX }),
+        },
         Spoken::Busy { worker },
         Spoken::HoldOver { worker },
         Spoken::Said { worker },
@@ -93,8 +100,14 @@ fn every_spoken() -> Vec<Spoken> {
         answered(Outcome::WrappedUp),
         answered(Outcome::Aborted { reason: "cut".into() }),
         Spoken::StartupOver { worker },
-        Spoken::Acked { tree, owner, items: vec![1, u64::MAX], pid: None, request_id: None },
-        Spoken::Acked { tree, owner, items: Vec::new(), pid: Some(u32::MAX), request_id: Some("r".to_owned()) },
+        Spoken::Acked { tree, owner, items: vec![1, u64::MAX], process: None, request_id: None },
+        Spoken::Acked {
+            tree,
+            owner,
+            items: Vec::new(),
+            process: Some(ProcessIdentity { pid: u32::MAX, start_ticks: u64::MAX }),
+            request_id: Some("r".to_owned()),
+        },
         words(Sent::Steering(ExecutionId(1))),
         words(Sent::AfterEnd(ExecutionId(1))),
         words(Sent::Resumes(JobId(2))),

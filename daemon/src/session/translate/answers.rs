@@ -66,7 +66,7 @@ pub struct Outputs {
 /// A reply as a message, and as whom its connection speaks from now on. One that `observes` may only read.
 pub fn reply_to(reply: Reply, observes: bool, files: &dyn Files) -> (Box<RawValue>, Option<Standing>) {
     let message = match reply {
-        Reply::Welcome { caller, tree: _, budget_remaining, generation, standing } => {
+        Reply::Welcome { caller, tree, budget_remaining, generation, standing } => {
             let lease = standing.as_ref().map(|standing| standing.holder.lease);
             let daemon = env!("CARGO_PKG_VERSION").to_owned();
             let welcome = Welcome {
@@ -85,7 +85,7 @@ pub fn reply_to(reply: Reply, observes: bool, files: &dyn Files) -> (Box<RawValu
                     continues,
                 }),
             };
-            return (raw(&welcome), Some(Standing { caller, lease, observes }));
+            return (raw(&welcome), Some(Standing { caller, lease, observes, tree }));
         }
         Reply::Opened { tree, token, created, settings } => {
             let opened = Opened { tree, token, created, settings: settings_out(settings) };
@@ -452,9 +452,9 @@ mod tests {
     fn every_reply_reads_back_as_the_answer_to_its_request() {
         for given in all() {
             let (message, becomes) = reply(given.clone(), &Fake(1));
-            let expected = if let Reply::Welcome { caller, standing, .. } = &given {
+            let expected = if let Reply::Welcome { caller, tree, standing, .. } = &given {
                 let lease = standing.as_ref().map(|standing| standing.holder.lease);
-                Some(Standing { lease, ..Standing::of(*caller) })
+                Some(Standing { lease, tree: *tree, ..Standing::of(*caller) })
             } else if let Reply::Opened { tree, .. } = &given {
                 Some(Standing::of(Caller::Root(*tree)))
             } else {

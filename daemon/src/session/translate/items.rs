@@ -19,7 +19,7 @@ use super::pages::{cut, pages};
 /// Items for the holder of a lease: several notifications, in order, where they are too much for one.
 pub fn deliveries(delivery: &effect::Delivery, files: &dyn Files) -> Vec<Delivery> {
     let items = delivery.items.iter().map(|owed| item(owed, DELIVERY_BYTES_MAX, files));
-    let mut pages = pages(items, DELIVERY_BYTES_MAX);
+    let mut pages: Vec<Vec<Item>> = pages(items, DELIVERY_BYTES_MAX).collect();
     if pages.is_empty() {
         // That nothing is owed is news too.
         pages.push(Vec::new());
@@ -32,7 +32,7 @@ pub fn deliveries(delivery: &effect::Delivery, files: &dyn Files) -> Vec<Deliver
 fn inbox(items: &[Owed], more: usize, files: &dyn Files) -> InboxReply {
     let all = items.len();
     let items = items.iter().map(|owed| item(owed, DELIVERY_BYTES_MAX, files));
-    let items = pages(items, DELIVERY_BYTES_MAX).into_iter().next().unwrap_or_default();
+    let items = pages(items, DELIVERY_BYTES_MAX).next().unwrap_or_default();
     let more = more + all - items.len();
     InboxReply { items, more: u32::try_from(more).unwrap_or(u32::MAX) }
 }

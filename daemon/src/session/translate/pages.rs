@@ -2,7 +2,7 @@
 //!
 //! It knows no message.
 
-use std::io;
+use std::{io, iter};
 
 use serde::Serialize;
 
@@ -16,22 +16,26 @@ pub fn json_bytes<T: Serialize>(what: &T) -> usize {
     count.0
 }
 
-/// Cuts a list into pages of at most so many bytes as JSON, in order. What is larger alone has a page of its own.
-pub fn pages<T: Serialize>(items: impl IntoIterator<Item = T>, bytes_max: usize) -> Vec<Vec<T>> {
-    let mut pages: Vec<Vec<T>> = Vec::new();
-    let mut bytes = 0;
-    for item in items {
+/// Cuts a list into pages of at most so many bytes as JSON, in order. What is larger alone has a page of its own. Of the list no more is
+/// made than the pages that are taken need.
+pub fn pages<T: Serialize>(items: impl IntoIterator<Item = T>, bytes_max: usize) -> impl Iterator<Item = Vec<T>> {
+    let mut items = items.into_iter().fuse().map(|item| {
         let size = json_bytes(&item) + 1;
-        match pages.last_mut() {
-            Some(page) if bytes + size <= bytes_max => page.push(item),
-            Some(_) | None => {
-                pages.push(vec![item]);
-                bytes = 0;
+        (item, size)
+    });
+    let mut left_over = None;
+    iter::from_fn(move || {
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        while let Some((item, size)) = left_over.take().or_else(|| items.next()) {
+            if !page.is_empty() && bytes + size > bytes_max {
+                left_over = Some((item, size));
+                break;
             }
+            page.push(item);
+            bytes += size;
         }
-        bytes += size;
-    }
-    pages
+        (!page.is_empty()).then_some(page)
+    })
 }
 
 /// How many bytes of a text take at most so many in JSON, where control characters take six.
@@ -78,10 +82,19 @@ mod tests {
         let items: Vec<String> = ["\u{1}".repeat(10), "a".repeat(10), String::new(), "\u{1}".repeat(100), "b".into()].into();
         let sizes: Vec<usize> = items.iter().map(json_bytes).collect();
         assert_eq!(sizes, [62, 12, 2, 602, 3]);
-        let pages = pages(items.clone(), 80);
+        let pages: Vec<Vec<String>> = pages(items.clone(), 80).collect();
         assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1, 1]);
         assert_eq!(pages.concat(), items);
-        assert!(super::pages(Vec::<u8>::new(), 1).is_empty());
+        assert_eq!(super::pages(Vec::<u8>::new(), 1).next(), None);
+    }
+
+    #[test]
+    fn whoever_takes_one_page_has_nothing_made_for_the_others() {
+        let made = std::cell::Cell::new(0);
+        let items = (0..100).inspect(|_| made.set(made.get() + 1));
+        // Each takes its digit and a comma. The sixth shows that the page is full.
+        assert_eq!(pages(items, 10).next(), Some(vec![0, 1, 2, 3, 4]));
+        assert_eq!(made.get(), 6);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub fn request(call: CallId, standing: Standing, method: &str, params: Option<&R
 }
 
 fn understood(call: CallId, standing: Standing, method: &str, params: Option<&RawValue>) -> Result<FromSession, ErrorObject> {
-    let Standing { caller, lease, observes: _ } = standing;
+    let Standing { caller, lease, observes: _, tree: _ } = standing;
     let (speak, payload) = match method {
         Report::METHOD => report(read(method, params)?),
         worker::Settle::METHOD => settle(read(method, params)?)?,

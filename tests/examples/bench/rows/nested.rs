@@ -24,7 +24,7 @@ pub fn nested(plan: &Plan) -> Vec<Figure> {
                 let limit = raw_seconds(2 * count, cap, &[&own, "play-node", "1"]);
                 (grow(&daemon::daemon(plan), count, cap), limit)
             };
-            let rounds: Vec<_> = (0..plan.rounds.div_ceil(3)).map(round).collect();
+            let rounds: Vec<_> = (0..plan.few_rounds()).map(round).collect();
             let what = format!("nested binary tree of {count} workers at cap {cap}, every parent parks");
             Figure::ratio(what, &rounds, format!("twice as many raw processes of the same program, {cap} at a time"), Target::AtMost(2.0))
         })

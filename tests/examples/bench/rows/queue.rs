@@ -12,7 +12,7 @@ struct Cost {
 
 pub fn flat(plan: &Plan) -> Vec<Figure> {
     let queues = plan.counts.queues;
-    let rounds: Vec<[Cost; 3]> = (0..plan.rounds.div_ceil(3)).map(|_| queues.map(|queued| one(plan, queued))).collect();
+    let rounds: Vec<[Cost; 3]> = (0..plan.few_rounds()).map(|_| queues.map(|queued| one(plan, queued))).collect();
     let mut figures = Vec::new();
     for (what, pick) in [("take in", (|cost| cost.take_in) as fn(&Cost) -> f64), ("run", |cost| cost.run)] {
         for at in [1, 2] {

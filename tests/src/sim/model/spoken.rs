@@ -195,9 +195,9 @@ impl Model {
                     }
                 }
             }
-            Event::LeaseTaken { tree, owner, lease, pid, .. } => {
-                if let (Owner::Root, Some(pid)) = (owner, pid) {
-                    self.spoken.speakers.insert(*tree, Epoch(*pid));
+            Event::LeaseTaken { tree, owner, lease, process, .. } => {
+                if let (Owner::Root, Some(process)) = (owner, process) {
+                    self.spoken.speakers.insert(*tree, Epoch(process.pid));
                 }
                 let before = self.spoken.leases.insert((*tree, *owner), *lease).unwrap_or(0);
                 if *lease != before + 1 {

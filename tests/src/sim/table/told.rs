@@ -7,6 +7,7 @@ use roost_core::state::outbox::Item;
 use roost_proto::id::{Epoch, TreeId};
 
 use super::super::Checked;
+use super::super::kernel::identity;
 use super::super::script::token_of;
 use super::super::world::Answer;
 use super::Table;
@@ -18,13 +19,13 @@ impl Table {
         let right = if name == "root" { token_of(100) } else { self.worker(name)?.token };
         let token = if token == Some("wrong") { token_of(999) } else { right };
         if name == "root" {
-            return Ok(Claim { tree: self.tree, worker: None, token, epoch: None, lineage: vec![1], role: None });
+            return Ok(Claim { tree: self.tree, worker: None, token, epoch: None, lineage: vec![identity(1)], role: None });
         }
         let worker = self.worker(name)?;
         let epoch = epoch.map_or(Ok(worker.epoch.0), str::parse).map_err(|error| error.to_string())?;
         let role = worker.speaks().then_some(Role::Voice { can_park: !name.starts_with("stiff"), steers: !name.starts_with("deaf") });
-        let pid = worker.process.map_or(0, |process| process.pid);
-        Ok(Claim { tree: self.tree, worker: Some(worker.id), token, epoch: Some(Epoch(epoch)), lineage: vec![pid], role })
+        let process = worker.process.unwrap_or_else(|| identity(0));
+        Ok(Claim { tree: self.tree, worker: Some(worker.id), token, epoch: Some(Epoch(epoch)), lineage: vec![process], role })
     }
 
     /// A tree like the one of the scenario.

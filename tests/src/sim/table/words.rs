@@ -11,7 +11,7 @@ use super::super::plan::{Gather, Op, Which};
 use super::super::script::token_of;
 
 /// What holds for a tree when nothing else is said.
-pub(crate) fn settings() -> Settings {
+pub fn settings() -> Settings {
     Settings {
         interrupt_scope: roost_core::event::InterruptScope::All,
         cap: 8,

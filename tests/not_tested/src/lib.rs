@@ -1,5 +1,4 @@
 //! What a test says when this machine does not let it test something: loudly, also from a test that passes, and the same everywhere.
-//! The tests of other rooms take this file by its path.
 
 use std::io::Write;
 
