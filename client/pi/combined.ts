@@ -4,9 +4,9 @@
  */
 import type { SessionEntry } from "@earendil-works/pi-coding-agent";
 import type { UsageRecord } from "./contracts.ts";
-import { NO_USAGE, getNestedSubagentResults, plus, recordOf, spent } from "./details.ts";
+import { NO_USAGE, getNestedSubagentResults, identityOf, plus, recordOf, spent } from "./details.ts";
 import type { MaybeDetailed } from "./details.ts";
-import type { WorkerUsage } from "./protocol.ts";
+import type { UsageReply } from "./protocol.ts";
 import { usageLine } from "./status.ts";
 import { isUnpriced, nanoDollars } from "./usage.ts";
 import type { PiUsage } from "./usage.ts";
@@ -17,16 +17,20 @@ export interface CombinedUsage {
 	workers: number;
 }
 
-export function combinedUsage(entries: readonly SessionEntry[], live: readonly WorkerUsage[]): CombinedUsage {
-	const known = new Set(live.map((worker) => worker.worker));
-	const earlier = spent(getNestedSubagentResults(entries as readonly MaybeDetailed[]).filter((result) => !known.has(result.worker)));
+/** The workers of the tree that is open. */
+export type LiveUsage = Pick<UsageReply, "tree" | "workers">;
+
+export function combinedUsage(entries: readonly SessionEntry[], live: LiveUsage): CombinedUsage {
+	const workers = live.workers ?? [];
+	const known = new Set(workers.map(({ worker }) => identityOf({ tree: live.tree, worker })));
+	const earlier = spent(getNestedSubagentResults(entries as readonly MaybeDetailed[]).filter((result) => !known.has(identityOf(result))));
 	let usage = plus(sessionUsage(entries), earlier.usage);
-	for (const worker of live) usage = plus(usage, recordOf(worker.own));
-	return { usage, workers: earlier.workers + live.length };
+	for (const worker of workers) usage = plus(usage, recordOf(worker.own));
+	return { usage, workers: earlier.workers + workers.length };
 }
 
 /** The line below the editor; undefined before the first subagent. */
-export function collectCombinedUsageStatusLine(entries: readonly SessionEntry[], live: readonly WorkerUsage[] = []): string | undefined {
+export function collectCombinedUsageStatusLine(entries: readonly SessionEntry[], live: LiveUsage = { tree: "", workers: [] }): string | undefined {
 	const { usage, workers } = combinedUsage(entries, live);
 	return workers > 0 ? usageLine(usage, workers) : undefined;
 }

@@ -233,7 +233,7 @@ export class Deliveries {
 			customType: completions.length > 0 ? SUBAGENT_COMPLETION_TYPE : SUBAGENT_MESSAGE_TYPE,
 			content: itemsText(ready.items),
 			display: true,
-			details: { ...detailsOf(completions), roost: { id, keys } },
+			details: { ...detailsOf(this.inbox.treeId(), completions), roost: { id, keys } },
 		};
 	}
 

@@ -1,18 +1,16 @@
 /**
- * Details of launches and completions: made from what the daemon says, recognised, put into one list, and summed. The rules are those
- * of `proto/src/details.rs`. Pure.
+ * Details of launches and completions: made from what the daemon says, recognised, put into one list, and summed. The library for Rust
+ * does the same in `client/src/details.rs`, and `tests/data/details/` holds both to it. Pure.
  */
-import { COMPACT_SCHEMA_VERSION, SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, SUBAGENT_RECORD_TYPE } from "./contracts.ts";
+import { COMPACT_SCHEMA_VERSION, SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, SUBAGENT_RECORD_TYPE, USAGE_TREE_DEPTH_MAX } from "./contracts.ts";
 import type { CompactDetails, CompactResult, RoostMark, SingleResult, SubagentDetails, UsageNode, UsageRecord, UsageSummary } from "./contracts.ts";
 import { exitCode, isSuccess, outcomeText } from "./outcome.ts";
-import type { ExecutionId, Item, JobId, Receipt, Usage, WorkerId, WorkerResult, WorkerUsage } from "./protocol.ts";
+import type { ExecutionId, Item, JobId, Receipt, TreeId, Usage, WorkerId, WorkerResult, WorkerUsage } from "./protocol.ts";
 
 export { SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE };
 export type { CompactDetails, RoostMark, SingleResult, SubagentDetails };
 
 const NANO = 1e9;
-/** Readers of JSON bound their nesting. */
-const USAGE_TREE_DEPTH_MAX = 40;
 /** Sums are made in whole nano-dollars: dollars are no numbers to add. */
 const nanos = (usd: number): number => Math.round(usd * NANO);
 
@@ -39,21 +37,22 @@ export function plus(a: UsageRecord, b: UsageRecord): UsageRecord {
 	return a.costUnknown || b.costUnknown ? { ...sum, costUnknown: true } : sum;
 }
 
-/** The places of tasks that were accepted and have not ended. */
-export function launchedDetails(receipt: Receipt, tasks: readonly string[]): SubagentDetails {
+/** The places of tasks that were accepted in this tree and have not ended. */
+export function launchedDetails(tree: TreeId, receipt: Receipt, tasks: readonly string[]): SubagentDetails {
 	const results = receipt.tasks.map((task, taskIndex): SingleResult => ({
-		name: task.name, worker: task.worker, execution: task.execution, task: tasks[taskIndex] ?? "",
+		name: task.name, tree, worker: task.worker, execution: task.execution, task: tasks[taskIndex] ?? "",
 		exitCode: -1, finalOutput: "", usage: { ...NO_USAGE }, toolCalls: 0,
 		subtree: { ...NO_USAGE }, subtreeToolCalls: 0, subtreeWorkers: 0, job: receipt.job, taskIndex,
 	}));
 	return { ...detailsFrom(results), asyncJobId: receipt.job };
 }
 
-export function singleResult(result: WorkerResult, task = ""): SingleResult {
+/** The result of a direct worker in this tree. */
+export function singleResult(tree: TreeId, result: WorkerResult, task = ""): SingleResult {
 	const { own, total, workers, partial, context_tokens } = result.usage ?? { own: undefined, total: undefined, workers: 1 };
 	const { outcome } = result;
 	return {
-		name: result.name, worker: result.worker, execution: result.execution, task, outcome, exitCode: exitCode(outcome),
+		name: result.name, tree, worker: result.worker, execution: result.execution, task, outcome, exitCode: exitCode(outcome),
 		finalOutput: result.answer, ...(isSuccess(outcome) ? {} : { errorMessage: outcomeText(outcome) }),
 		usage: recordOf(own, context_tokens ?? 0), toolCalls: own?.tool_calls ?? 0,
 		subtree: recordOf(total), subtreeToolCalls: total?.tool_calls ?? 0, subtreeWorkers: Math.max(1, workers),
@@ -61,10 +60,10 @@ export function singleResult(result: WorkerResult, task = ""): SingleResult {
 	};
 }
 
-/** Details of the completions among these items. */
-export function detailsOf(items: readonly Item[]): SubagentDetails {
+/** Details of the completions among these items of a tree. */
+export function detailsOf(tree: TreeId, items: readonly Item[]): SubagentDetails {
 	const completions = items.filter((item) => item.type === "completion");
-	const details = detailsFrom(completions.map((item) => singleResult(item)));
+	const details = detailsFrom(completions.map((item) => singleResult(tree, item)));
 	const [first] = completions;
 	if (!first || completions.some((item) => item.job !== first.job)) return details;
 	return { ...details, asyncJobId: first.job, ...(completions.length === 1 ? { asyncTaskIndex: first.task_index } : {}) };
@@ -88,8 +87,8 @@ export function isSubagentDetails(details: unknown): details is SubagentDetails 
 
 function isResult(result: unknown): boolean {
 	if (typeof result !== "object" || result === null) return false;
-	const { name, worker, execution, usage } = result as Partial<SingleResult>;
-	return typeof name === "string" && typeof worker === "string" && typeof execution === "string" && typeof usage === "object";
+	const { name, tree, worker, execution, usage } = result as Partial<SingleResult>;
+	return typeof name === "string" && typeof tree === "string" && typeof worker === "string" && typeof execution === "string" && typeof usage === "object";
 }
 
 /** The launch that these details are of. */
@@ -97,7 +96,7 @@ export function asyncJobId(details: unknown): JobId | undefined {
 	return isSubagentDetails(details) ? details.asyncJobId : undefined;
 }
 
-/** The execution that a result is of: the key for accounting. */
+/** The execution that a result is of: with its tree, the key for accounting. */
 export function subagentExecutionId(result: Pick<SingleResult, "execution">): ExecutionId {
 	return result.execution;
 }
@@ -116,18 +115,19 @@ export interface MaybeDetailed {
 /** One list of all that a lead launched, records of what was stopped included: a completion takes the place of its placeholder, and each execution is there once. */
 export function getNestedSubagentResults(messages: Iterable<MaybeDetailed>): SingleResult[] {
 	const list: SingleResult[] = [];
-	const byExecution = new Map<ExecutionId, number>();
+	const byExecution = new Map<string, number>();
 	const bySlot = new Map<string, number>();
 	for (const result of resultsIn(messages)) {
-		const slot = `${result.job}/${result.taskIndex}`;
-		const known = byExecution.get(result.execution) ?? bySlot.get(slot);
+		const execution = `${result.tree}/${result.execution}`;
+		const slot = `${result.tree}/${result.job}/${result.taskIndex}`;
+		const known = byExecution.get(execution) ?? bySlot.get(slot);
 		if (known === undefined) {
-			byExecution.set(result.execution, list.length);
+			byExecution.set(execution, list.length);
 			bySlot.set(slot, list.length);
 			list.push(result);
 			continue;
 		}
-		byExecution.set(result.execution, known);
+		byExecution.set(execution, known);
 		const kept = list[known] as SingleResult;
 		// The first word on an end is the last: a repeat, or a placeholder that comes late, changes nothing.
 		if (!kept.outcome && result.outcome) list[known] = { ...result, task: result.task || kept.task };
@@ -148,12 +148,12 @@ function* resultsIn(messages: Iterable<MaybeDetailed>): Generator<SingleResult> 
 
 /** What a list of results has cost. A worker's totals are over all its executions: of one that was resumed only the newest count. */
 export function spent(results: readonly SingleResult[]): { usage: UsageRecord; toolCalls: number; workers: number; partial: boolean } {
-	const newest = new Map<WorkerId, SingleResult>();
-	const identities = new Set(results.map((result) => result.worker));
+	const newest = new Map<string, SingleResult>();
+	const identities = new Set(results.map(identityOf));
 	for (const result of results) {
 		if (!result.outcome) continue;
-		const kept = newest.get(result.worker);
-		if (!kept || numberOf(result.execution) > numberOf(kept.execution)) newest.set(result.worker, result);
+		const kept = newest.get(identityOf(result));
+		if (!kept || numberOf(result.execution) > numberOf(kept.execution)) newest.set(identityOf(result), result);
 	}
 	const all = { usage: { ...NO_USAGE } as UsageRecord, toolCalls: 0, workers: identities.size - newest.size, partial: false };
 	for (const result of newest.values()) {
@@ -163,6 +163,11 @@ export function spent(results: readonly SingleResult[]): { usage: UsageRecord; t
 		all.partial ||= result.partialUsage ?? false;
 	}
 	return all;
+}
+
+/** A worker, told apart from those of all other trees: a session may have had several, and ids are counted anew in each state directory. */
+export function identityOf({ tree, worker }: { tree: TreeId; worker: WorkerId }): string {
+	return `${tree}/${worker}`;
 }
 
 /** The compact form of these details. */
@@ -176,31 +181,33 @@ export function compactDetails(details: SubagentDetails): CompactDetails {
 	};
 }
 
-export function compactResult(result: SingleResult): CompactResult {
-	const { name, worker, execution, job, taskIndex, task, outcome, exitCode, finalOutput, errorMessage, usage, toolCalls } = result;
-	return {
-		name, worker, execution, job, taskIndex, task, ...(outcome ? { outcome } : {}), exitCode, finalOutput,
-		...(errorMessage === undefined ? {} : { errorMessage }), usage, toolCalls, completedTurns: usage.turns, usageSummary: summary([result]),
-	};
+function compactResult(result: SingleResult): CompactResult {
+	const { subtree: _1, subtreeToolCalls: _2, subtreeWorkers: _3, partialUsage: _4, ...direct } = result;
+	return { ...direct, completedTurns: direct.usage.turns, usageSummary: summary([result]) };
 }
 
 function summary(results: readonly SingleResult[]): UsageSummary {
-	const { usage, workers } = spent(results);
-	const known = [...new Set(results.map((result) => result.worker))];
+	const { usage, toolCalls, workers, partial } = spent(results);
+	const known = new Map(results.map((result) => [identityOf(result), result]));
+	const ids = [...known.values()].sort(byNumber).map((result) => result.worker);
 	return {
-		subagentCount: workers, ...(known.length === workers ? { subagentIds: known } : {}),
+		subagentCount: workers, ...(ids.length > 0 && ids.length === workers ? { subagentIds: ids } : {}),
 		inputTokens: usage.input, outputTokens: usage.output, cacheReadTokens: usage.cacheRead, cacheWriteTokens: usage.cacheWrite,
-		costUsd: usage.cost, ...(usage.costUnknown ? { costUnknown: true } : {}), turns: usage.turns,
+		costUsd: usage.cost, ...(usage.costUnknown ? { costUnknown: true } : {}), turns: usage.turns, toolCalls, ...(partial ? { partialUsage: true } : {}),
 	};
 }
 
+/** A saved result as live ones are, to be counted among them. */
 function expanded(result: CompactResult): SingleResult {
-	const { usageSummary: sums, completedTurns: _, ...same } = result;
+	const { usageSummary: sums, completedTurns: _, ...direct } = result;
 	const subtree: UsageRecord = {
 		input: sums.inputTokens, output: sums.outputTokens, cacheRead: sums.cacheReadTokens, cacheWrite: sums.cacheWriteTokens,
 		cost: sums.costUsd, ...(sums.costUnknown ? { costUnknown: true } : {}), contextTokens: 0, turns: sums.turns,
 	};
-	return { ...same, subtree, subtreeToolCalls: result.toolCalls, subtreeWorkers: result.outcome ? sums.subagentCount : 0 };
+	return {
+		...direct, subtree, subtreeToolCalls: sums.toolCalls, subtreeWorkers: direct.outcome ? sums.subagentCount : 0,
+		...(sums.partialUsage ? { partialUsage: true } : {}),
+	};
 }
 
 /** The workers of a usage reply below their leads. Who has a lead that is not among them stands at the top. */
@@ -223,7 +230,11 @@ export function usageTree(workers: readonly WorkerUsage[]): UsageNode[] {
 	return nodes(undefined, 1);
 }
 
-/** Executions are numbered in the order of their launch: x7 comes before x12. */
-function numberOf(execution: ExecutionId): number {
-	return Number(execution.slice(1));
+/** Trees have no order of their own; workers and executions are numbered in the order of their launch: x7 comes before x12. */
+function byNumber(a: SingleResult, b: SingleResult): number {
+	return numberOf(a.tree) - numberOf(b.tree) || numberOf(a.worker) - numberOf(b.worker);
+}
+
+function numberOf(id: string): number {
+	return Number(id.slice(1));
 }

@@ -53,6 +53,10 @@ export class Inbox {
 		this.tree = tree;
 	}
 
+	treeId(): TreeId {
+		return this.tree;
+	}
+
 	setHold(ms: number): void {
 		this.holdMs = ms;
 	}

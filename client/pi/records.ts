@@ -45,7 +45,7 @@ export class Records {
 		if (this.has(result.execution)) return;
 		const key = keyIn(this.tree, result.execution);
 		this.known.add(key);
-		const details = { ...detailsFrom([singleResult(result)]), asyncJobId: result.job, asyncTaskIndex: result.task_index, roost: { id: key, keys: [key] } };
+		const details = { ...detailsFrom([singleResult(this.tree, result)]), asyncJobId: result.job, asyncTaskIndex: result.task_index, roost: { id: key, keys: [key] } };
 		this.pi.appendEntry(SUBAGENT_RECORD_TYPE, compactDetails(details));
 	}
 }

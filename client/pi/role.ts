@@ -1,5 +1,5 @@
 /** What the tools need of a root or a worker. */
-import type { ExecutionId, Methods, WorkerResult } from "./protocol.ts";
+import type { ExecutionId, Methods, TreeId, WorkerResult } from "./protocol.ts";
 
 /** A call that waits for others to end. */
 export type WaitingMethod = "launch" | "result";
@@ -8,6 +8,8 @@ export type WaitingMethod = "launch" | "result";
 export type Waited<M extends WaitingMethod> = { answer: Methods[M]["result"] } | { parked: true };
 
 export interface Role {
+	/** The tree that it is in. */
+	treeId(): TreeId;
 	/** The signal gives it up. */
 	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]>;
 	/** A call that waits; aborting it aborts the wait and nothing else. */

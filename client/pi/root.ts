@@ -9,7 +9,7 @@ import type { Notice, Patience } from "./connection.ts";
 import { startDaemon } from "./daemon.ts";
 import type { Places } from "./daemon.ts";
 import { Deliveries } from "./delivery.ts";
-import type { ExecutionId, Identity, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult } from "./protocol.ts";
+import type { ExecutionId, Identity, Methods, NumberedEvent, Opened, Settings, TreeId, Welcome, WorkerResult } from "./protocol.ts";
 import type { Owed } from "./inbox.ts";
 import { Records } from "./records.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
@@ -79,6 +79,10 @@ export class Root implements Role {
 	}
 
 	// What the tools and surfaces ask for.
+
+	treeId(): TreeId {
+		return this.identity?.tree ?? "";
+	}
 
 	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]> {
 		if (!this.connection) return Promise.reject(new Error("subagents are off: there is no connection to roostd"));

@@ -32,7 +32,7 @@ export class Surfaces {
 	/** The tree, the session or the lead's business has changed. */
 	update(): void {
 		if (!this.ctx.hasUI) return;
-		this.usage = collectCombinedUsageStatusLine(this.ctx.sessionManager.getEntries(), this.root.tree.usage);
+		this.usage = collectCombinedUsageStatusLine(this.ctx.sessionManager.getEntries(), { tree: this.root.treeId(), workers: this.root.tree.usage });
 		this.draw();
 	}
 

@@ -87,7 +87,7 @@ function launch(pi: ExtensionAPI, role: Role, asked: TaskAsked[], foreground: bo
 		};
 		if (!foreground) {
 			const receipt = await role.call("launch", params, signal);
-			const details = launchedDetails(receipt, asked.map(({ task }) => task));
+			const details = launchedDetails(role.treeId(), receipt, asked.map(({ task }) => task));
 			role.launched();
 			return said(texts.receiptText(receipt), details);
 		}
@@ -100,7 +100,7 @@ function launch(pi: ExtensionAPI, role: Role, asked: TaskAsked[], foreground: bo
 function inline(role: Role, receipt: Receipt, tasks: string[]): Answer {
 	const results = receipt.results ?? [];
 	role.consumed(results.map((result) => result.execution));
-	const details = detailsFrom(results.map((result) => singleResult(result, tasks[result.task_index])));
+	const details = detailsFrom(results.map((result) => singleResult(role.treeId(), result, tasks[result.task_index])));
 	role.launched();
 	role.ended(results);
 	return said(texts.foregroundText(results), details);
@@ -115,7 +115,7 @@ async function read(role: Role, asked: ReadResult, wait: boolean, verbose: boole
 	if ("active" in reply) return said(texts.readText(reply, verbose));
 	role.consumed([reply.ended.execution]);
 	role.ended([reply.ended]);
-	return said(texts.readText(reply, verbose), detailsFrom([singleResult(reply.ended)]));
+	return said(texts.readText(reply, verbose), detailsFrom([singleResult(role.treeId(), reply.ended)]));
 }
 
 async function stop(role: Role, names: string[], signal: AbortSignal | undefined): Promise<Answer> {

@@ -10,7 +10,7 @@ import { Deliveries } from "./delivery.ts";
 import { workerIdentity } from "./identity.ts";
 import type { Owed } from "./inbox.ts";
 import type { WorkerStart } from "./identity.ts";
-import type { Activity, ExecutionId, Methods, Welcome, WorkerResult } from "./protocol.ts";
+import type { Activity, ExecutionId, Methods, TreeId, Welcome, WorkerResult } from "./protocol.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
 import { NO_POWERS, Toolset } from "./toolset.ts";
 import { endedBadly, textOf, turnEnd } from "./turn.ts";
@@ -61,6 +61,10 @@ export class Worker implements Role {
 	}
 
 	// What the tools ask for.
+
+	treeId(): TreeId {
+		return workerIdentity().tree;
+	}
 
 	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]> {
 		if (!this.connection) return Promise.reject(new Error("there is no connection to roostd yet"));

@@ -5,10 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use roost_proto::usage::{USAGE_MAX, Usage, UsageReport};
-
-/// Nano-dollars of one US dollar.
-pub(crate) const NANOS: f64 = 1e9;
+use roost_proto::usage::{USAGE_MAX, Usage, UsageReport, nano_dollars};
 
 /// Counts what one process uses.
 ///
@@ -89,14 +86,6 @@ pub fn cached_apart(input: u64, output: u64, cache_read: u64, cache_write: u64) 
 pub fn cached_within(prompt: u64, cached: u64, completion: u64) -> Usage {
     let cache_read = cached.min(prompt);
     Usage { input: prompt - cache_read, output: completion, cache_read, ..Usage::default() }
-}
-
-/// An amount of US dollars in nano-dollars; `None` when it is no amount.
-pub fn nano_dollars(usd: f64) -> Option<u64> {
-    let nanos = (usd * NANOS).round();
-    // Below 2^53 the conversion is exact.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-    (nanos >= 0.0 && nanos <= USAGE_MAX as f64).then_some(nanos as u64)
 }
 
 fn priced(usage: Usage, cost_usd: Option<f64>) -> Usage {

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
 use roost_proto::bytes::Bytes;
-use roost_proto::message::launch::{Submitter, Task};
+use roost_proto::message::launch::{Runner, Submitter, Task};
 
 use crate::error::Error;
 
@@ -33,6 +33,11 @@ pub fn submitter() -> Result<Submitter, Error> {
 /// A task that runs this program with these arguments; everything else at its default.
 pub fn task<A: AsRef<OsStr>>(argv: impl IntoIterator<Item = A>) -> Task {
     Task { argv: argv.into_iter().map(|word| Bytes::from(word.as_ref())).collect(), ..Task::default() }
+}
+
+/// A task that speaks the worker protocol and is told this; everything else at its default.
+pub fn worker_task<A: AsRef<OsStr>>(argv: impl IntoIterator<Item = A>, text: impl Into<String>) -> Task {
+    Task { runner: Runner::Worker, task: text.into(), ..task(argv) }
 }
 
 /// Read from /proc: umask(2) can only tell it by changing it, which other threads would see.

@@ -46,6 +46,8 @@ use crate::inbox::{Inbox, Items, Seen};
 use crate::submit;
 use crate::voice::{Heard, Voice, Waiting};
 
+mod saved;
+
 /// The voice of a worker's process.
 pub struct Worker {
     voice: Voice,

@@ -1,6 +1,7 @@
 //! What both ends of a Roost socket say: ids, outcomes, messages, frames. No I/O lives here.
 
 pub mod bytes;
+pub mod details;
 pub mod duration;
 pub mod frame;
 pub mod id;

@@ -1,18 +1,23 @@
-//! The public protocol as a JSON Schema and as TypeScript types, drawn from the Rust types. Only with the feature `schema`.
+//! The public protocol, and result data as hosts keep it, as JSON Schemas and as TypeScript types, drawn from the Rust types. Only with
+//! the feature `schema`.
 //!
-//! It does not know where the two are kept: `proto/schema/tests/schema.rs` writes and compares the files.
+//! It does not know where they are kept: `proto/schema/tests/schema.rs` writes and compares the files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use ts_rs::{Config, TS, TypeVisitor};
 
+use crate::details::{
+    COMPACT_SCHEMA_VERSION, CompactDetails, SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, SUBAGENT_RECORD_TYPE, SubagentDetails,
+    USAGE_TREE_DEPTH_MAX,
+};
 use crate::message::{self, PROTOCOL_VERSION};
 use crate::{message::park, rpc};
 
-/// What is said of both files, and how to write them again.
+/// What is said of all files, and how to write them again.
 const HEADER: &str = "Generated from the Rust types in proto/src. Do not edit: ROOST_REGENERATE=1 cargo test -p roost-proto-schema";
 
 /// A type of the wire that can be described.
@@ -31,7 +36,7 @@ pub(crate) trait Visitor {
 ///
 /// A field that may be left out by a sender is not `required`, in replies too: a client must live without it.
 pub fn json_schema() -> Value {
-    let mut schema = Schema { generator: SchemaSettings::draft2020_12().for_deserialize().into_generator(), ..Schema::default() };
+    let mut schema = Schema::new();
     let call = schema.name_of::<rpc::Call>();
     let answer = schema.name_of::<rpc::Answer>();
     schema.name_of::<park::Wake>();
@@ -49,7 +54,18 @@ pub fn json_schema() -> Value {
     })
 }
 
-#[derive(Default)]
+/// The JSON Schema (draft 2020-12) of result data as hosts keep it.
+pub fn details_json_schema() -> Value {
+    let mut schema = Schema::new();
+    json!({
+        "anyOf": [schema.name_of::<SubagentDetails>(), schema.name_of::<CompactDetails>()],
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": HEADER,
+        "title": "Results of subagents, live or compact",
+        "$defs": schema.generator.take_definitions(true),
+    })
+}
+
 struct Schema {
     generator: SchemaGenerator,
     methods: Map<String, Value>,
@@ -57,6 +73,11 @@ struct Schema {
 }
 
 impl Schema {
+    fn new() -> Self {
+        let generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
+        Self { generator, methods: Map::new(), notifications: Map::new() }
+    }
+
     fn name_of<T: JsonSchema>(&mut self) -> Value {
         self.generator.subschema_for::<T>().to_value()
     }
@@ -76,15 +97,7 @@ impl Visitor for Schema {
 
 /// One TypeScript module: each type, and the tables `Methods` and `Notifications`.
 pub fn typescript() -> String {
-    // All our numbers are at most 2^53-1, and `JSON.parse` makes numbers of them, not bigints.
-    let config = Config::new().with_large_int("number");
-    let mut types = Types { config, declarations: BTreeMap::new(), methods: String::new(), notifications: String::new() };
-    types.visit::<rpc::Call>();
-    types.visit::<rpc::Answer>();
-    types.visit::<park::Wake>();
-    message::show_requests(&mut types);
-    message::show_notifications(&mut types);
-    let Types { declarations, methods, notifications, config: _ } = types;
+    let Types { declarations, methods, notifications, .. } = protocol_types();
     let declarations: String = declarations.into_values().collect();
     format!(
         "// {HEADER}\n\n\
@@ -94,26 +107,83 @@ pub fn typescript() -> String {
     )
 }
 
+/// A TypeScript module beside the one of the protocol: result data as hosts keep it, and its names.
+pub fn details_typescript() -> String {
+    let mut types = Types::new(protocol_types().declarations.into_keys().collect());
+    types.visit::<SubagentDetails>();
+    types.visit::<CompactDetails>();
+    let Types { declarations, imported, .. } = types;
+    let declarations: String = declarations.into_values().collect();
+    let imported = imported.into_iter().collect::<Vec<_>>().join(", ");
+    format!(
+        "// {HEADER}\n\n\
+         import type {{ {imported} }} from \"./protocol.ts\";\n\n\
+         /** The `customType` of a message that has results of subagents in it. */\n\
+         export const SUBAGENT_COMPLETION_TYPE = \"{SUBAGENT_COMPLETION_TYPE}\";\n\
+         /** The `customType` of words to or from a subagent that are no result. */\n\
+         export const SUBAGENT_MESSAGE_TYPE = \"{SUBAGENT_MESSAGE_TYPE}\";\n\
+         /** The `customType` of an entry of a session that keeps the compact details of one execution that has ended. */\n\
+         export const SUBAGENT_RECORD_TYPE = \"{SUBAGENT_RECORD_TYPE}\";\n\
+         /** The version of the compact form. */\n\
+         export const COMPACT_SCHEMA_VERSION = {COMPACT_SCHEMA_VERSION};\n\
+         /** The deepest worker that a usage tree shows. */\n\
+         export const USAGE_TREE_DEPTH_MAX = {USAGE_TREE_DEPTH_MAX};\n{declarations}"
+    )
+}
+
+fn protocol_types() -> Types {
+    let mut types = Types::new(BTreeSet::new());
+    types.visit::<rpc::Call>();
+    types.visit::<rpc::Answer>();
+    types.visit::<park::Wake>();
+    message::show_requests(&mut types);
+    message::show_notifications(&mut types);
+    types
+}
+
 struct Types {
     config: Config,
+    /// Types of another module, and the ones of them that were met.
+    elsewhere: BTreeSet<String>,
+    imported: BTreeSet<String>,
     declarations: BTreeMap<String, String>,
     methods: String,
     notifications: String,
 }
 
+impl Types {
+    fn new(elsewhere: BTreeSet<String>) -> Self {
+        Self {
+            // All our numbers are at most 2^53-1, and `JSON.parse` makes numbers of them, not bigints.
+            config: Config::new().with_large_int("number"),
+            elsewhere,
+            imported: BTreeSet::new(),
+            declarations: BTreeMap::new(),
+            methods: String::new(),
+            notifications: String::new(),
+        }
+    }
+}
+
 impl TypeVisitor for Types {
     fn visit<T: TS + 'static + ?Sized>(&mut self) {
-        // What has no file of its own is TypeScript's: numbers, strings, lists.
-        if T::output_path().is_some() {
-            let name = T::ident(&self.config);
-            if self.declarations.contains_key(&name) {
-                return;
-            }
-            let docs = T::docs().unwrap_or_default();
-            self.declarations.insert(name, format!("\n{}export {}\n", on_one_line(&docs), laid_out(&T::decl(&self.config))));
-        }
-        T::visit_dependencies(self);
         T::visit_generics(self);
+        // What has no file of its own is TypeScript's: numbers, strings, lists. A list has the dependencies of its elements, which
+        // are the list itself again in a type that nests.
+        if T::output_path().is_none() {
+            return;
+        }
+        let name = T::ident(&self.config);
+        if self.elsewhere.contains(&name) {
+            self.imported.insert(name);
+            return;
+        }
+        if self.declarations.contains_key(&name) {
+            return;
+        }
+        let docs = T::docs().unwrap_or_default();
+        self.declarations.insert(name, format!("\n{}export {}\n", on_one_line(&docs), laid_out(&T::decl(&self.config))));
+        T::visit_dependencies(self);
     }
 }
 

@@ -7,6 +7,17 @@ use serde::{Deserialize, Serialize};
 /// The largest counter: what a JSON number carries exactly.
 pub const USAGE_MAX: u64 = (1 << 53) - 1;
 
+/// Nano-dollars of one US dollar.
+pub const NANO_DOLLARS: f64 = 1e9;
+
+/// An amount of US dollars in nano-dollars; `None` when it is no amount.
+pub fn nano_dollars(usd: f64) -> Option<u64> {
+    let nanos = (usd * NANO_DOLLARS).round();
+    // Below 2^53 the conversion is exact.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    (nanos >= 0.0 && nanos <= USAGE_MAX as f64).then_some(nanos as u64)
+}
+
 /// Counters of what was used so far. All of them only grow within one process.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

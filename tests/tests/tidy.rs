@@ -133,6 +133,13 @@ fn every_bound_is_listed_for_people() {
 }
 
 #[test]
+fn an_agent_takes_sixty_lines() {
+    let agent = fs::read_to_string(root().join("examples/agent.rs")).unwrap();
+    let lines = agent.lines().count();
+    assert!(lines <= 60, "examples/agent.rs has {lines} lines, and what it does without the library's help may be the library's");
+}
+
+#[test]
 fn nothing_sleeps_but_where_no_event_tells() {
     let sleep = ["sleep", "("].concat();
     let mut found = Vec::new();

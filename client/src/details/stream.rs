@@ -1,11 +1,12 @@
-//! One lead's stream of details as one list, each execution once, and what that list has cost, each worker once.
+//! One lead's stream of results as one list, each execution once, and what that list has cost, each worker once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roost_proto::id::{ExecutionId, JobId, WorkerId};
+use roost_proto::details::SingleResult;
+use roost_proto::id::{ExecutionId, JobId, TreeId, WorkerId};
 use roost_proto::usage::Usage;
 
-use super::{Details, SingleResult};
+use super::usage_of;
 
 /// What one lead's stream of results has cost, with all below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,27 +22,28 @@ pub struct Spent {
 /// One list of all that a lead launched: a completion takes the place of its placeholder by (job, task index), and each execution is
 /// there once, however often and in whatever shape it was told. In the order in which the places were first seen.
 ///
-/// Give it the stream of one lead; the totals in it contain what its children's streams say.
-pub fn reconcile<'a>(stream: impl IntoIterator<Item = &'a Details>) -> Vec<SingleResult> {
+/// Give it the results of all details of one lead, in order; the totals in them contain what its children's streams say.
+pub fn reconcile<'a>(stream: impl IntoIterator<Item = &'a SingleResult>) -> Vec<SingleResult> {
     let mut list: Vec<SingleResult> = Vec::new();
-    let mut by_execution: BTreeMap<ExecutionId, usize> = BTreeMap::new();
-    let mut by_slot: BTreeMap<(JobId, u32), usize> = BTreeMap::new();
-    for result in stream.into_iter().flat_map(|details| &details.results) {
-        let slot = (result.job, result.task_index);
-        let known = by_execution.get(&result.execution).or_else(|| by_slot.get(&slot)).copied();
+    let mut by_execution: BTreeMap<(TreeId, ExecutionId), usize> = BTreeMap::new();
+    let mut by_slot: BTreeMap<(TreeId, JobId, u32), usize> = BTreeMap::new();
+    for result in stream {
+        let told = &result.direct;
+        let (execution, slot) = ((told.tree, told.execution), (told.tree, told.job, told.task_index));
+        let known = by_execution.get(&execution).or_else(|| by_slot.get(&slot)).copied();
         let Some(at) = known else {
-            by_execution.insert(result.execution, list.len());
+            by_execution.insert(execution, list.len());
             by_slot.insert(slot, list.len());
             list.push(result.clone());
             continue;
         };
-        by_execution.insert(result.execution, at);
+        by_execution.insert(execution, at);
         // The first word on an end is the last: a repeat, or a placeholder that comes late, changes nothing.
-        if list[at].is_placeholder() && !result.is_placeholder() {
-            let task = std::mem::take(&mut list[at].task);
+        if list[at].direct.outcome.is_none() && told.outcome.is_some() {
+            let task = std::mem::take(&mut list[at].direct.task);
             list[at] = result.clone();
-            if list[at].task.is_empty() {
-                list[at].task = task;
+            if list[at].direct.task.is_empty() {
+                list[at].direct.task = task;
             }
         }
     }
@@ -50,11 +52,12 @@ pub fn reconcile<'a>(stream: impl IntoIterator<Item = &'a Details>) -> Vec<Singl
 
 /// What these have cost. A worker's totals are over all its executions: of a worker that was resumed only the newest count.
 pub fn spent(results: &[SingleResult]) -> Spent {
-    let mut newest: BTreeMap<WorkerId, &SingleResult> = BTreeMap::new();
-    let identities: BTreeSet<WorkerId> = results.iter().map(|result| result.worker).collect();
-    for result in results.iter().filter(|result| !result.is_placeholder()) {
-        let kept = newest.entry(result.worker).or_insert(result);
-        if result.execution > kept.execution {
+    let identity = |result: &SingleResult| (result.direct.tree, result.direct.worker);
+    let mut newest: BTreeMap<(TreeId, WorkerId), &SingleResult> = BTreeMap::new();
+    let identities: BTreeSet<(TreeId, WorkerId)> = results.iter().map(identity).collect();
+    for result in results.iter().filter(|result| result.direct.outcome.is_some()) {
+        let kept = newest.entry(identity(result)).or_insert(result);
+        if result.direct.execution > kept.direct.execution {
             *kept = result;
         }
     }
@@ -62,7 +65,7 @@ pub fn spent(results: &[SingleResult]) -> Spent {
     let waiting = identities.len() - newest.len();
     let mut all = Spent { workers: u64::try_from(waiting).unwrap_or(u64::MAX), ..Spent::default() };
     for result in newest.values() {
-        all.total = all.total.with(result.subtree.usage(result.subtree_tool_calls));
+        all.total = all.total.with(usage_of(result.subtree, result.subtree_tool_calls));
         all.workers = all.workers.saturating_add(result.subtree_workers);
         all.partial |= result.partial_usage;
     }

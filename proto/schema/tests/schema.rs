@@ -36,13 +36,18 @@ fn words(of: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_schema_is_current() {
-    is_current("docs/protocol.schema.json", &(serde_json::to_string_pretty(&schema::json_schema()).unwrap() + "\n"));
+fn the_schemas_are_current() {
+    for (path, schema) in
+        [("docs/protocol.schema.json", schema::json_schema()), ("docs/details.schema.json", schema::details_json_schema())]
+    {
+        is_current(path, &(serde_json::to_string_pretty(&schema).unwrap() + "\n"));
+    }
 }
 
 #[test]
 fn the_typescript_types_are_current() {
     is_current("client/pi/protocol.ts", &schema::typescript());
+    is_current("client/pi/contracts.ts", &schema::details_typescript());
 }
 
 #[test]
@@ -78,6 +83,10 @@ fn both_files_have_the_same_types() {
     // A task's `env` is written in place in TypeScript.
     assert!(in_schema.remove("Variables"));
     assert_eq!(in_schema, in_typescript);
+    // Of the types of details, those of the protocol are imported from there.
+    let of_details: BTreeSet<String> = declared(&schema::details_typescript()).into_iter().map(|(name, _)| name).collect();
+    let in_details_schema = words(&schema::details_json_schema()["$defs"]);
+    assert_eq!(in_details_schema.difference(&in_typescript).cloned().collect::<BTreeSet<_>>(), of_details);
 }
 
 #[test]

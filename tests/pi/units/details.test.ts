@@ -1,11 +1,12 @@
-/** Details: placeholders and completions become one list, each execution counts once. */
+/** Details: each case of `tests/data/details/`, as the Rust library's tests read them too; how they are recognised; records. */
 import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
-import { asyncJobId, compactDetails, detailsOf, getNestedSubagentResults, isSubagentDetails, launchedDetails, spent, subagentExecutionId, usageTree } from "../../../client/pi/details.ts";
-import type { SubagentDetails } from "../../../client/pi/contracts.ts";
+import { asyncJobId, compactDetails, detailsFrom, detailsOf, getNestedSubagentResults, isSubagentDetails, launchedDetails, spent, subagentExecutionId, usageTree } from "../../../client/pi/details.ts";
+import type { CompactDetails, SingleResult, SubagentDetails } from "../../../client/pi/contracts.ts";
 import { Records } from "../../../client/pi/records.ts";
 import { FakePi } from "./fake.ts";
-import type { Item, Usage, WorkerUsage } from "../../../client/pi/protocol.ts";
+import type { Item, Receipt, TreeId, Usage, WorkerResult, WorkerUsage } from "../../../client/pi/protocol.ts";
 
 const NONE: Usage = { input: 0, output: 0, cache_read: 0, cache_write: 0, cost: 0, turns: 0, tool_calls: 0 };
 
@@ -16,52 +17,53 @@ function completion(worker: number, execution: number, job: number, taskIndex: n
 		usage: { own: { ...NONE, ...own }, total: { ...NONE, ...total }, workers, context_tokens: 800 },
 	};
 }
-const receipt = (job: number, ...ids: number[]) => launchedDetails(
-	{ job: `j${job}`, tasks: ids.map((id) => ({ name: `n${id}`, worker: `w${id}`, execution: `x${id}`, status: "queued" as const })) }, ids.map((id) => `task ${id}`),
-);
 const tool = (details: SubagentDetails) => ({ role: "toolResult", toolName: "subagents", details });
-const custom = (details: SubagentDetails) => ({ role: "custom", customType: "subagent_completion", details });
+const custom = (details: SubagentDetails | CompactDetails) => ({ role: "custom", customType: "subagent_completion", details });
 
-test("a completion takes the place of its placeholder once, in any order", () => {
-	const launched = tool(receipt(1, 1, 2));
-	const second = custom(detailsOf([completion(2, 2, 1, 1, { input: 10, cost: 5 }, { input: 10, cost: 5 }, 1)]));
-	const list = getNestedSubagentResults([launched, second, second, launched, { role: "user" }, { role: "custom", customType: "other", details: second.details }]);
-	assert.equal(list.length, 2);
-	assert.deepEqual(list.map((one) => [one.task, one.outcome?.status, one.finalOutput]), [["task 1", undefined, ""], ["task 2", "completed", "R"]]);
-	assert.equal(asyncJobId(second.details), "j1");
-	assert.equal(second.details.asyncTaskIndex, 1);
-	assert.equal(subagentExecutionId(list[1] as never), "x2");
-	const sum = spent(list);
-	assert.deepEqual([sum.usage.input, sum.usage.cost, sum.workers], [10, 5e-9, 2]);
+type Told = { tree: TreeId; launch: Receipt; tasks: string[] } | { tree: TreeId; completion: WorkerResult } | { again: number };
+interface Case {
+	stream: Told[];
+	results: SingleResult[];
+	spent: ReturnType<typeof spent>;
+	compact: CompactDetails;
+}
+
+const FOLDER = new URL("../../data/details/", import.meta.url);
+const CASES = readdirSync(FOLDER).map((file): [string, Case] => [file, JSON.parse(readFileSync(new URL(file, FOLDER), "utf8"))]);
+
+/** The message that brought it. */
+function messageOf(told: Told, { stream }: Case): ReturnType<typeof tool> | ReturnType<typeof custom> {
+	if ("again" in told) return messageOf(stream[told.again] as Told, { stream } as Case);
+	if ("launch" in told) return tool(launchedDetails(told.tree, told.launch, told.tasks));
+	return custom(detailsOf(told.tree, [{ seq: 1, type: "completion", ...told.completion }]));
+}
+
+test("each case gives its list, its sums and its compact form, live and from what was saved", () => {
+	assert.ok(CASES.length >= 10);
+	for (const [name, one] of CASES) {
+		const messages = one.stream.map((told) => messageOf(told, one));
+		const list = getNestedSubagentResults(messages);
+		assert.deepEqual(list, one.results, name);
+		assert.deepEqual(spent(list), one.spent, name);
+		assert.deepEqual(compactDetails(detailsFrom(list)), one.compact, name);
+		const saved = getNestedSubagentResults(messages.map(({ details }) => custom(compactDetails(details as SubagentDetails))));
+		assert.deepEqual(saved, one.results, name);
+		for (const live of ["messages", "usageTree", "aggregated"]) assert.ok(!JSON.stringify(one.compact).includes(live), live);
+	}
 });
 
-test("several completions in one message, and session entries as well as messages", () => {
-	const both = detailsOf([completion(1, 1, 1, 0, { input: 1 }, { input: 1 }, 1), completion(2, 2, 1, 1, { input: 2 }, { input: 2 }, 1)]);
-	assert.equal(both.mode, "parallel");
-	assert.equal(both.asyncJobId, "j1");
-	assert.equal(both.asyncTaskIndex, undefined);
-	const entries = [{ type: "message", message: tool(receipt(1, 1, 2)) }, { type: "custom_message", customType: "subagent_completion", details: both }];
-	assert.deepEqual(getNestedSubagentResults(entries).map((one) => one.finalOutput), ["R", "R"]);
-});
-
-test("of a worker that was resumed the newest totals count, and it is no new worker", () => {
-	const total = { input: 234, cost: 437_500_000 };
-	const list = getNestedSubagentResults([
-		tool(receipt(1, 1)), custom(detailsOf([completion(1, 1, 1, 0, { input: 200 }, { input: 200 }, 3)])), custom(detailsOf([completion(1, 10, 2, 0, { input: 200 }, total, 3)])),
-	]);
-	const sum = spent(list);
-	assert.deepEqual([list.length, sum.usage.input, sum.usage.cost, sum.workers], [2, 234, 0.4375, 3]);
-	assert.deepEqual([list[0]?.usage.contextTokens, list[0]?.subtree.contextTokens], [800, 0]);
-});
-
-test("the compact form has sums and references, and counts the same", () => {
-	const details = detailsOf([completion(1, 1, 1, 0, { input: 200, cost: 250_000_000 }, { input: 234, cost: 437_500_000, tool_calls: 3 }, 3)]);
-	const compact = compactDetails(details);
-	assert.deepEqual([compact.schemaVersion, compact.usageSummary.subagentCount, compact.usageSummary.costUsd, compact.usageSummary.inputTokens, compact.usageSummary.subagentIds], [3, 3, 0.4375, 234, undefined]);
-	for (const live of ["messages", "usageTree", "aggregated"]) assert.ok(!JSON.stringify(compact).includes(live), live);
-	assert.ok(isSubagentDetails(compact) && isSubagentDetails(details));
-	const again = getNestedSubagentResults([{ role: "custom", customType: "subagent_completion", details: compact }]);
-	assert.deepEqual([spent(again).usage.cost, spent(again).workers], [0.4375, 3]);
+test("several completions in one message, session entries as well as messages, and what else is said is no result", () => {
+	const both = detailsOf("t1", [completion(1, 1, 1, 0, { input: 1 }, { input: 1 }, 1), completion(2, 2, 1, 1, { input: 2 }, { input: 2 }, 1)]);
+	assert.deepEqual([both.mode, both.asyncJobId, both.asyncTaskIndex], ["parallel", "j1", undefined]);
+	const one = detailsOf("t1", [completion(2, 2, 1, 1, {}, {}, 1)]);
+	assert.deepEqual([one.mode, asyncJobId(one), one.asyncTaskIndex, subagentExecutionId(one.results[0] as SingleResult)], ["single", "j1", 1, "x2"]);
+	const receipt = { job: "j1", tasks: [1, 2].map((id) => ({ name: `n${id}`, worker: `w${id}`, execution: `x${id}`, status: "queued" as const })) };
+	const entries = [
+		{ type: "message", message: tool(launchedDetails("t1", receipt, [])) }, { type: "custom_message", customType: "subagent_completion", details: both },
+		{ role: "user" }, { role: "custom", customType: "other", details: one },
+	];
+	assert.deepEqual(getNestedSubagentResults(entries).map((result) => result.finalOutput), ["R", "R"]);
+	assert.ok(isSubagentDetails(both) && isSubagentDetails(compactDetails(both)));
 	for (const no of [undefined, null, 1, {}, { mode: "single" }, { mode: "single", delegationMode: "spawn", results: [1] }]) assert.equal(isSubagentDetails(no), false);
 });
 

@@ -5,7 +5,7 @@ import { conversationText } from "../../../client/pi/conversation.ts";
 import { collectCombinedUsageStatusLine, sessionUsage } from "../../../client/pi/combined.ts";
 import { elapsed, runningLine, usageLine } from "../../../client/pi/status.ts";
 import { SUBAGENT_RECORD_TYPE } from "../../../client/pi/contracts.ts";
-import { NO_USAGE, compactDetails, detailsFrom, singleResult } from "../../../client/pi/details.ts";
+import { NO_USAGE, compactDetails, detailsFrom, detailsOf, singleResult } from "../../../client/pi/details.ts";
 import { completion } from "./fake.ts";
 import type { WorkerState, WorkerStatus } from "../../../client/pi/protocol.ts";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -31,15 +31,28 @@ test("what it cost: from the first subagent on, an unknown price is not free", (
 	const entries = [assistant, { type: "message", message: { role: "user", content: "x" } }, compaction] as never[];
 	assert.deepEqual([sessionUsage(entries).input, sessionUsage(entries).cost], [107, 0.75]);
 	assert.equal(collectCombinedUsageStatusLine(entries), undefined);
-	const live = [{ name: "a", worker: "w1", executions: 1, own: { input: 2_000, output: 10, cache_read: 30, cache_write: 0, cost: 250_000_000, turns: 1, tool_calls: 0 }, total: {}, workers: 1 }] as never[];
-	assert.equal(collectCombinedUsageStatusLine(entries, live), "WITH SUBS ↑2.1k ↓16 R30 W0 $1.000 (1 subagent)");
+	const workers = [{ name: "a", worker: "w1", executions: 1, own: { input: 2_000, output: 10, cache_read: 30, cache_write: 0, cost: 250_000_000, turns: 1, tool_calls: 0 }, total: {}, workers: 1 }] as never[];
+	assert.equal(collectCombinedUsageStatusLine(entries, { tree: "t1", workers }), "WITH SUBS ↑2.1k ↓16 R30 W0 $1.000 (1 subagent)");
 	assert.equal(usageLine({ ...NO_USAGE, input: 1_500_000, costUnknown: true }, 2), "WITH SUBS ↑1.5M ↓0 $0.000+? (2 subagents)");
+});
+
+test("workers of an earlier tree are others than those of the one that is open, and those of the open one count once", () => {
+	const used = { input: 10, output: 1, cache_read: 0, cache_write: 0, cost: 250_000_000, turns: 1, tool_calls: 0 };
+	const ended = (tree: string) => ({
+		type: "custom_message", customType: "subagent_completion",
+		details: detailsOf(tree, [{
+			seq: 1, type: "completion", name: "a", worker: "w1", execution: "x1", job: "j1", task_index: 0, outcome: { status: "completed" }, answer: "R", answer_bytes: 1,
+			answer_truncated: false, partial: false, usage: { own: used, total: used, workers: 1 },
+		}]),
+	});
+	const live = { tree: "t2", workers: [{ name: "a", worker: "w1", executions: 1, own: used, total: used, workers: 1 }] };
+	assert.equal(collectCombinedUsageStatusLine([ended("t1"), ended("t2")] as never[], live), "WITH SUBS ↑20 ↓2 $0.500 (2 subagents)");
 });
 
 test("what was stopped counts in a session whose tree is not open any more; messages of others do not", () => {
 	const stopped = { ...completion(1, "x1"), outcome: { status: "stopped" as const }, usage: { own: used(250_000_000), total: used(750_000_000), workers: 2 } };
-	const data = compactDetails(detailsFrom([singleResult(stopped)]));
-	const foreign = { type: "custom_message", customType: "another", details: compactDetails(detailsFrom([singleResult({ ...stopped, worker: "w9", execution: "x9" })])) };
+	const data = compactDetails(detailsFrom([singleResult("t1", stopped)]));
+	const foreign = { type: "custom_message", customType: "another", details: compactDetails(detailsFrom([singleResult("t1", { ...stopped, worker: "w9", execution: "x9" })])) };
 	assert.equal(collectCombinedUsageStatusLine([{ type: "custom", customType: SUBAGENT_RECORD_TYPE, data }, foreign] as never[]), "WITH SUBS ↑10 ↓2 $0.750 (2 subagents)");
 });
 

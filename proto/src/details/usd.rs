@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Deserializer, Serializer, de};
 
-use crate::meter::{NANOS, nano_dollars};
+use crate::usage::{NANO_DOLLARS, nano_dollars};
 
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn serialize<S: Serializer>(nanos: &u64, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(*nanos as f64 / NANOS)
+    to.serialize_f64(*nanos as f64 / NANO_DOLLARS)
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
