@@ -156,7 +156,7 @@ impl DaemonFlags {
             state_dir: self.state_dir.clone(),
             xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
             xdg_state_home: std::env::var_os("XDG_STATE_HOME"),
-            home: home.or_else(|| crate::process::identity::home_of(uid).map(Into::into)),
+            home: home.or_else(|| crate::process::spawn::passwd_home(uid).map(Into::into)),
             uid,
         }
     }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use roost_core::broker::Broker;
-use roost_core::command::{Command, Speak};
+use roost_core::command::Command;
 use roost_core::effect::{Holder, Spawn};
 use roost_core::invariants;
 use roost_core::state::IllegalEvent;
@@ -31,7 +31,7 @@ use crate::clock::Clock;
 use crate::journal::{CommitError, Journal};
 use crate::link::{LinkSender, SupervisorGone};
 use crate::lookouts::Lookouts;
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::outputs::Outputs;
 use crate::session::{Arrival, ConnectionId, FromSession};
 use crate::shelf::Texts;
@@ -265,7 +265,7 @@ impl Driver {
     fn step(&mut self, turn: &mut Turn, command: Command) -> Result<(), DriverError> {
         self.prepare_for_no_space(turn, &command);
         self.audit.asks(self.broker.state(), &command);
-        let declines = matches!(&command, Command::Speak { speak, .. } if matches!(**speak, Speak::ParkDecline { .. }));
+        let declines = metrics::declines(&command);
         let outcome = self.broker.step(self.clock.now(), command).map_err(Box::new)?;
         self.metrics.observe(&outcome, declines);
         self.audit.told(self.broker.state(), &outcome.effects);

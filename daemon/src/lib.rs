@@ -7,6 +7,7 @@ pub mod clock;
 pub mod config;
 pub mod context_file;
 pub mod driver;
+pub mod identity;
 pub mod journal;
 pub mod link;
 pub mod logging;

@@ -13,6 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use roost_core::broker::Outcome as Stepped;
+use roost_core::command::{Command, Speak};
 use roost_core::event::{Event, Grant, Record};
 use roost_core::state::State;
 use roost_proto::outcome::Outcome;
@@ -141,6 +142,11 @@ impl Metrics {
         #[allow(clippy::cast_precision_loss)]
         self.cost.set(used.cost as f64 / NANOS);
     }
+}
+
+/// Whether this is a worker's no to a request to park.
+pub fn declines(command: &Command) -> bool {
+    matches!(command, Command::Speak { speak, .. } if matches!(**speak, Speak::ParkDecline { .. }))
 }
 
 fn one(of: &Counters, label: &'static str, value: &'static str) {

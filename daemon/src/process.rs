@@ -6,7 +6,6 @@ pub mod adopt;
 pub mod cgroup;
 pub mod children;
 pub mod descendants;
-pub mod identity;
 pub mod program;
 pub mod reap;
 pub mod signal;

@@ -21,7 +21,8 @@ use roost_proto::id::{Epoch, ExecutionId, Incarnation};
 use roost_proto::link::{
     ChildReport, Decoder, ExitStatus, LINK_VERSION, ProcessIdentity, Signal, SpawnOrder, Stdin, ToBroker, ToSupervisor, encode,
 };
-use roostd::process::{identity, signal, spawn};
+use roostd::identity;
+use roostd::process::{signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const CONTROL: &str = "FAKE_BROKER_CONTROL";

@@ -13,7 +13,7 @@ const SLEEPS: [(&str, usize, &str); 17] = [
     ("client/tests/it/start.rs", 1, "a dial that finds nobody listening leaves no trace"),
     ("daemon/src/driver.rs", 1, "the deadline of the core, beside all events"),
     ("daemon/src/journal/tests.rs", 2, "a file's size tells of no change; a lock that is given back late is the case"),
-    ("daemon/src/process/identity.rs", 1, "nothing tells that a process is through with its exec"),
+    ("daemon/src/identity.rs", 1, "nothing tells that a process is through with its exec"),
     ("daemon/src/session/accept.rs", 1, "descriptors may be short for what others hold, and come back unseen"),
     ("daemon/src/supervisor/hold.rs", 1, "waiting for a file's lock has no end at a time"),
     ("tests/examples/soak.rs", 1, "a random moment is the case"),

@@ -11,6 +11,7 @@ pub mod outbox;
 pub mod seat;
 pub mod seldom;
 pub mod speech;
+pub mod taker;
 pub mod tree;
 pub mod worker;
 pub mod workers;

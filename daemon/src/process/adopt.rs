@@ -12,7 +12,7 @@ use roost_proto::link::ProcessIdentity;
 
 use super::cgroup::Cgroup;
 use super::descendants::{Known, Processes};
-use super::identity;
+use crate::identity;
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

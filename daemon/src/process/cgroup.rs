@@ -17,7 +17,7 @@ use roost_proto::link::ProcessIdentity;
 use sha2::{Digest, Sha256};
 
 use self::place::{CgroupError, Setting};
-use super::identity;
+use crate::identity;
 
 /// What the names of all our cgroups begin with.
 const PREFIX: &str = "roost-";

@@ -10,7 +10,7 @@ use std::fs;
 use roost_proto::id::Incarnation;
 use roost_proto::link::ProcessIdentity;
 
-use super::identity::{self, Marker, Stat};
+use crate::identity::{self, Marker, Stat};
 
 /// A process and the incarnation that its environment names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

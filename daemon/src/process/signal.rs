@@ -8,7 +8,7 @@ use roost_proto::link::ProcessIdentity;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::identity;
+use crate::identity;
 
 /// Why there is no descriptor of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

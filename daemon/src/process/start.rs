@@ -16,9 +16,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::umask;
 
 use super::cgroup::Cgroup;
-use super::identity::{self, MARKER_VARIABLES};
 use super::program::{self, SpawnError};
 use super::spawn::{Launch, launch, launch_into};
+use crate::identity::{self, MARKER_VARIABLES};
 
 /// A process that was just started.
 #[derive(Debug)]

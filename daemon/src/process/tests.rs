@@ -22,7 +22,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::cgroup::Cgroups;
 use super::cgroup::place::Setting;
 use super::children::{Children, Lost};
-use super::{identity, reap, spawn};
+use super::{reap, spawn};
+use crate::identity;
 
 const ALONE: &str = "ROOSTD_TEST_ALONE";
 /// Set for a test that runs with cgroups: the cgroup2 directory below which it may make its own.

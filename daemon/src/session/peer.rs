@@ -11,7 +11,7 @@ use roost_proto::link::ProcessIdentity;
 use interprocess::local_socket::traits::StreamCommon;
 use interprocess::os::unix::uds_local_socket::tokio::Stream;
 
-use crate::process::identity;
+use crate::identity;
 
 /// The process that connected.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::config::{BROKER_BACK_OFF_MAX, BROKER_BACK_OFF_MIN, BROKER_EXIT, BROKER_HEALTHY, BROKER_SILENCES_MAX, scrubbed};
-use crate::process::identity;
+use crate::identity;
 use crate::process::signal;
 use crate::process::spawn::{Launch, launch};
 

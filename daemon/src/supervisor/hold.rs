@@ -19,7 +19,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use super::broker_process::LOCK_DESCRIPTOR;
 use super::place::Refusal;
 use crate::config::LOCK_ORPHAN;
-use crate::process::{identity, signal};
+use crate::identity;
+use crate::process::signal;
 
 /// Takes the instance lock and writes our pid into it.
 ///

@@ -162,7 +162,7 @@ impl<'a> Supervisor<'a> {
         let data = epoll::EventData::new_u64(LINK);
         epoll::add(&self.epoll, &running.link, data, epoll::EventFlags::IN)
             .map_err(|error| SupervisorError::System { what: "epoll_ctl", source: error.into() })?;
-        let boot_id = crate::process::identity::boot_id().map_err(SupervisorError::system("reading the boot id"))?;
+        let boot_id = crate::identity::boot_id().map_err(SupervisorError::system("reading the boot id"))?;
         let children = self.children.hello();
         let manager = self.announcer.manager();
         self.send(&ToBroker::Hello { version: LINK_VERSION, supervisor_pid: std::process::id(), boot_id, children, manager });

@@ -6,11 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use roost_proto::id::{ExecutionId, MessageId, WorkerId};
 use roost_proto::limits::ACKS_REMEMBERED_MAX;
-use roost_proto::link::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
 use crate::event::TextId;
-use crate::older;
+use crate::state::taker::Taker;
 
 /// One thing owed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,28 +60,6 @@ pub enum Item {
         /// Whom it was for.
         to: WorkerId,
     },
-}
-
-/// Who has taken items in: a repeat of it is known by either.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taker {
-    /// The process, where it held the lease.
-    #[serde(alias = "pid", deserialize_with = "older::some_process")]
-    pub process: Option<ProcessIdentity>,
-    /// The call.
-    pub request_id: Option<String>,
-}
-
-impl Taker {
-    /// Whether a repeat could be told from somebody else's call.
-    fn is_known(&self) -> bool {
-        self.process.is_some() || self.request_id.is_some()
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        let same_process = self.process.is_some() && self.process == other.process;
-        same_process || (self.request_id.is_some() && self.request_id == other.request_id)
-    }
 }
 
 /// The items of one receiver, in order.
@@ -303,6 +280,8 @@ fn execution_of(item: &Item) -> Option<ExecutionId> {
 
 #[cfg(test)]
 mod tests {
+    use roost_proto::link::ProcessIdentity;
+
     use super::*;
 
     fn taker(pid: Option<u32>, request: Option<&str>) -> Taker {

@@ -4,8 +4,9 @@ use roost_proto::id::{ExecutionId, JobId, MessageId, TreeId, WorkerId};
 
 use crate::event::{Owner, Sent, Spoken, TextId};
 use crate::state::apply::Applied;
-use crate::state::outbox::{Item, Taker};
+use crate::state::outbox::Item;
 use crate::state::speech::{Next, Said};
+use crate::state::taker::Taker;
 use crate::state::worker::{Past, Phase, SentEntry, Worker};
 use crate::state::{Job, State};
 use crate::time::{Mono, Now};

@@ -5,7 +5,6 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use roost_proto::id::{Epoch, Incarnation};
@@ -204,11 +203,6 @@ fn read_at_once(pid: u32, name: &str) -> std::io::Result<Vec<u8>> {
         }
         buffer.resize(buffer.len() * 4, 0);
     }
-}
-
-/// The home directory of a user by the passwd database, for when `HOME` is unset.
-pub fn home_of(uid: u32) -> Option<PathBuf> {
-    super::spawn::passwd_home(uid)
 }
 
 #[cfg(test)]
