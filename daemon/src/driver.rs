@@ -4,6 +4,7 @@
 //! an effect is carried out is `perform.rs`'s.
 
 mod commit;
+mod error;
 mod full_disk;
 mod heartbeat;
 mod intake;
@@ -17,7 +18,6 @@ use roost_core::broker::Broker;
 use roost_core::command::Command;
 use roost_core::effect::{Holder, Spawn};
 use roost_core::invariants;
-use roost_core::state::IllegalEvent;
 use roost_core::time::Now;
 use roost_proto::id::Incarnation;
 use roost_proto::limits::{BATCH_INPUTS_MAX, FAREWELL, VERIFICATIONS_MAX, VERIFICATIONS_PER_TREE_MAX};
@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use crate::audit::Audit;
 use crate::boot::{Booted, Greeting};
 use crate::clock::Clock;
-use crate::journal::{CommitError, Journal};
+use crate::journal::Journal;
 use crate::link::{LinkSender, SupervisorGone};
 use crate::lookouts::Lookouts;
 use crate::metrics::{self, Metrics};
@@ -37,29 +37,6 @@ use crate::session::{Arrival, ConnectionId, FromSession};
 use crate::shelf::Texts;
 use crate::transcript::Transcripts;
 use verify::Verified;
-
-/// Why the loop ended that should not have.
-#[derive(Debug, thiserror::Error)]
-pub enum DriverError {
-    /// A fault of the core's: nothing of the step was written.
-    #[error("a fault of this program: {0}")]
-    Fault(#[from] Box<IllegalEvent>),
-    /// The same, found by a check.
-    #[error("a fault of this program: {0}")]
-    Inconsistent(String),
-    /// Nobody has been told of the work, so a broker that begins with what is on disk can refuse it.
-    #[error("there is no room for work that was accepted: the next broker refuses it")]
-    NoRoom,
-    /// The journal is the truth; without it there is nothing to say.
-    #[error("the journal cannot be written: {0}")]
-    Journal(#[from] CommitError),
-    /// The supervisor is gone.
-    #[error(transparent)]
-    Supervisor(#[from] SupervisorGone),
-    /// No connection can come any more.
-    #[error("the listening socket is gone")]
-    Listener,
-}
 
 /// How the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +47,7 @@ pub enum End {
     Restart,
 }
 
+pub use error::DriverError;
 use heartbeat::Heartbeat;
 use turn::Turn;
 pub(crate) use turn::{Connection, Due};
@@ -265,9 +243,9 @@ impl Driver {
     fn step(&mut self, turn: &mut Turn, command: Command) -> Result<(), DriverError> {
         self.prepare_for_no_space(turn, &command);
         self.audit.asks(self.broker.state(), &command);
-        let declines = metrics::declines(&command);
+        let declined = metrics::declines(&command);
         let outcome = self.broker.step(self.clock.now(), command).map_err(Box::new)?;
-        self.metrics.observe(&outcome, declines);
+        self.metrics.observe(&outcome, declined);
         self.audit.told(self.broker.state(), &outcome.effects);
         for tree in &outcome.changed {
             if let Some(tree) = self.broker.state().trees.get(tree) {
