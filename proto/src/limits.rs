@@ -242,6 +242,11 @@ pub const EVENTS_BYTES_MAX: usize = 4 << 20;
 /// The most bytes of what a worker says of why its turn failed, as they are written; more is cut.
 pub const REASON_BYTES_MAX: usize = 4 << 10;
 
+// Configuration.
+
+/// Most bytes of a configuration file.
+pub const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
 // Transcripts.
 
 /// Most bytes of the transcript of one execution.
