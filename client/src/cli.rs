@@ -82,6 +82,7 @@ enum Verb {
     Daemon(commands::daemon::DaemonArgs),
     Service(commands::service::ServiceArgs),
     Export(commands::export::ExportArgs),
+    Config(commands::config::ConfigArgs),
     Doctor(commands::doctor::DoctorArgs),
     Completions(commands::completions::CompletionsArgs),
 }
@@ -142,6 +143,7 @@ impl Cli {
             Verb::Daemon(args) => args.run(&setup, out),
             Verb::Service(args) => args.run(&setup, out),
             Verb::Export(args) => args.run(&setup, out),
+            Verb::Config(args) => args.run(out),
             Verb::Doctor(args) => args.run(&setup, out),
             Verb::Completions(args) => args.run(out),
         }

@@ -3,6 +3,7 @@
 pub mod cap;
 pub mod close;
 pub mod completions;
+pub mod config;
 pub mod daemon;
 pub mod doctor;
 pub mod events;

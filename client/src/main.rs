@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod conf;
 mod exit;
 mod failure;
 mod outline;

@@ -7,6 +7,8 @@
 mod caps;
 #[path = "e2e/cgroups.rs"]
 mod cgroups;
+#[path = "e2e/config.rs"]
+mod config;
 #[path = "e2e/daemon.rs"]
 mod daemon;
 #[path = "e2e/deaths.rs"]

@@ -1,5 +1,6 @@
 //! `roost doctor`: looks at everything that a daemon needs, and says what is wrong and which command mends it. It changes nothing.
 
+mod config;
 mod daemon;
 mod files;
 mod host;
@@ -93,6 +94,7 @@ fn all(config: &Config) -> Vec<Check> {
     let mut checks = daemon::checks(config, units.wakes_it());
     checks.extend(files::checks(&config.paths));
     checks.extend(host::checks(&units));
+    checks.push(config::check());
     checks
 }
 
