@@ -8,6 +8,7 @@ pub mod daemon;
 pub mod doctor;
 pub mod events;
 pub mod export;
+pub mod gc;
 pub mod inbox;
 pub mod interrupt;
 pub mod logs;

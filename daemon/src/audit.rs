@@ -187,6 +187,7 @@ fn attempt(state: &State, command: &Command) -> Option<(CallId, Attempt)> {
         Command::Status { call, caller, .. } => (call, caller, "status", false),
         Command::Count { call, caller } => (call, caller, "watch", false),
         Command::Usage { call, caller, .. } => (call, caller, "usage", false),
+        Command::Gc { call, .. } => (call, &Caller::Operator, "daemon.gc", true),
         Command::Drain { call: Some(call), .. } => (call, &Caller::Operator, "daemon.stop", true),
         Command::Hello { claim: None, .. }
         | Command::Drain { call: None, .. }

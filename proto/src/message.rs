@@ -78,6 +78,7 @@ requests! {
     daemon::DaemonStatus => daemon::DaemonStatusReply, "daemon.status";
     daemon::DaemonStop => daemon::DaemonStopReply, "daemon.stop";
     daemon::DaemonRestart => daemon::DaemonRestartReply, "daemon.restart";
+    daemon::DaemonGc => daemon::DaemonGcReply, "daemon.gc";
 }
 
 macro_rules! notifications {

@@ -198,6 +198,7 @@ fn expects_an_answer(command: &Command) -> Option<CallId> {
         | Command::Emptied { .. }
         | Command::NeverStarted { .. }
         | Command::Tick
+        | Command::Gc { .. }
         | Command::Drain { .. } => None,
     }
 }

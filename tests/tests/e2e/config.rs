@@ -56,7 +56,8 @@ fn a_tree_gets_what_flag_variable_project_user_and_default_say_in_this_order() {
     ] {
         assert_eq!(from(&explained, key), expected);
     }
-    let line = home.roost(["config", "explain", "tree.idle"]).cwd(&inner).run().ok().text();
+    let shown = home.roost(["config", "explain", "tree.idle"]).cwd(&inner).run().ok();
+    let line = shown.text();
     assert!(line.starts_with("tree.idle ") && line.contains(" 2m ") && line.contains(&format!("project {project}:4")), "{line}");
     // In another directory the project says nothing.
     assert_eq!(home.roost(["open", "--json"]).run().ok().json()["settings"]["cap"], 2);
@@ -96,8 +97,8 @@ fn an_agent_that_cannot_be_run_is_refused_before_anything_is_reserved() {
         (spawn(&["--agent", "own"]), ["unknown_agent", "only in the project's file", "add [profile.own] with argv"]),
         (spawn(&["--agent", "pi"]), ["unknown_agent", "tools that yours does not: bash", "if the project may have them"]),
     ] {
-        let refused = command.run().expect(2).text();
-        assert!(parts.iter().all(|part| refused.contains(part)), "{refused}");
+        let refused = command.run().expect(2);
+        assert!(parts.iter().all(|part| refused.text().contains(part)), "{refused}");
     }
     let refused = home.roost(["run", "--agent", "pi", "--model", "m"]).run().expect(2).err();
     assert!(refused.contains("passes no model on") && refused.contains("(usage)"), "{refused}");
@@ -139,7 +140,8 @@ fn mistakes_are_told_with_what_to_do_and_check_tells_all_of_them() {
     let refused = home.roost(["open"]).run().expect(2).err();
     assert!(refused.contains(&format!("{}:2: `tree.cap`", file.display())) && refused.contains("roost config check"), "{refused}");
     let check = || home.roost(["config", "check"]).cwd(&inner).env("ROOST_TREE_DEPTH", "deep");
-    let told = check().run().expect(1).text();
+    let checked = check().run().expect(1);
+    let told = checked.text();
     let at = |file: &Path, line: u32| format!("{}:{line}: ", file.display());
     for part in [
         at(&file, 2) + "error: `tree.cap`",
@@ -155,8 +157,8 @@ fn mistakes_are_told_with_what_to_do_and_check_tells_all_of_them() {
     }
     let json = check().arg("--json").run().expect(1).json();
     assert_eq!((&json["ok"], json["problems"].as_array().unwrap().len()), (&json!(false), 8), "{json}");
-    let one = home.roost(["config", "check"]).arg(&project).run().expect(1).text();
-    assert!(!one.contains("tree.cap") && one.contains("`tree.join`"), "{one}");
+    let one = home.roost(["config", "check"]).arg(&project).run().expect(1);
+    assert!(!one.text().contains("tree.cap") && one.text().contains("`tree.join`"), "{one}");
     // An unknown key alone stops nothing, and is told.
     fs::write(&file, "[tree]\nbuget = 3\n").unwrap();
     let opened = home.roost(["open"]).run().ok();
