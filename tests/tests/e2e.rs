@@ -21,6 +21,8 @@ mod environment;
 mod events;
 #[path = "e2e/export.rs"]
 mod export;
+#[path = "e2e/gc.rs"]
+mod gc;
 #[path = "e2e/hostile.rs"]
 mod hostile;
 #[path = "e2e/json.rs"]
