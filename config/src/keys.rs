@@ -199,4 +199,43 @@ mod tests {
             assert!(key.name.starts_with(if key.section == Section::Tree { "tree." } else { "daemon." }));
         }
     }
+
+    /// The cells of a key's row in `docs/config.md`, but for the last.
+    fn row(key: &Key) -> String {
+        let values = match key.kind {
+            Kind::Number { unit, least, most: u64::MAX } => format!("{unit}, from {least}"),
+            Kind::Number { unit, least, most } => format!("{unit}, {least} to {most}"),
+            Kind::Time { most_ms: u64::MAX } => "time".to_owned(),
+            Kind::Time { most_ms } => format!("time up to {}", Value::Time(most_ms)),
+            Kind::Word(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+            Kind::Cgroup => "`auto`, `own`, `off`, an absolute path".to_owned(),
+            Kind::Caps => format!("names with 1 to {CAP_MAX}"),
+        };
+        format!("| `{}` | {values} | {} | `{}` |", key.name, key.default(), key.flag)
+    }
+
+    #[test]
+    fn the_page_for_people_lists_every_key_as_it_is_and_its_examples_are_good() {
+        let page = include_str!("../../docs/config.md");
+        let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `tree.") || line.starts_with("| `daemon.")).collect();
+        let expected: Vec<String> = KEYS.iter().map(row).collect();
+        for (line, row) in listed.iter().zip(&expected) {
+            assert!(line.starts_with(row.as_str()), "{line}\n{row}");
+        }
+        assert_eq!(listed.len(), expected.len(), "{}", expected.join("\n"));
+        let fields = crate::FIELDS.iter().filter(|field| !page.contains(&format!("| `{field}` |")));
+        assert_eq!(fields.collect::<Vec<_>>(), Vec::<&&str>::new());
+        for field in crate::FIELDS {
+            let line = page.lines().find(|line| line.starts_with(&format!("| `{field}` |"))).unwrap();
+            let is_for_projects = crate::PROJECT_FIELDS.contains(&field);
+            assert_eq!(line.contains("| yes |"), is_for_projects, "{line}");
+        }
+        let examples: Vec<&str> = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+        assert!(examples.len() >= 3);
+        for text in examples {
+            let whose = if text.starts_with("# .roost.toml") { crate::Whose::Project } else { crate::Whose::User };
+            let parsed = crate::parse(text, std::path::Path::new("x"), whose);
+            assert_eq!(parsed.problems, [], "{text}");
+        }
+    }
 }

@@ -51,9 +51,9 @@ fn rule(bench: &mut Bench, rule: impl FnOnce(Broker) -> Broker) {
 
 fn gc(bench: &mut Bench, sweep: Sweep) -> (Swept, Stepped) {
     let stepped = bench.ask(|call| Command::Gc { call, sweep: Box::new(sweep) });
-    let found = stepped.effects.iter().find_map(|effect| match effect {
-        Effect::Reply { reply: Reply::Swept(swept), .. } => Some((**swept).clone()),
-        _ => None,
+    let found = stepped.effects.iter().find_map(|effect| {
+        let Effect::Reply { reply: Reply::Swept(swept), .. } = effect else { return None };
+        Some((**swept).clone())
     });
     (found.expect("an answer"), stepped)
 }

@@ -38,7 +38,7 @@ fn world(bounds: Bounds) -> World {
     let path = dir.path().join("socket");
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let (sender, inbox) = mpsc::channel(8);
-    let serving = tokio::spawn(accept::serve(listener.into(), sender, bounds, Path::new("/nowhere")));
+    let serving = tokio::spawn(accept::serve(listener.into(), sender, bounds, std::path::Path::new("/nowhere")));
     World { path, inbox, serving, _dir: dir }
 }
 
