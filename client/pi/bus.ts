@@ -6,7 +6,6 @@ import { existsSync, statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { Refused, requestId } from "./connection.ts";
-import { launchedDetails } from "./details.ts";
 import { submitter, taskOf } from "./launch.ts";
 import type { TaskAsked } from "./launch.ts";
 import type { Root } from "./root.ts";
@@ -57,7 +56,7 @@ async function spawn(pi: ExtensionAPI, root: Root, ctx: ExtensionContext, asked:
 		throw new Curated((error as Error).message);
 	}
 	const receipt = await root.call("launch", { request_id: requestId(), tasks: [launchable], submitter: submitter(ctx) });
-	root.launched(launchedDetails(receipt, [task.task]));
+	root.launched();
 	const [first] = receipt.tasks;
 	return { id: first?.worker, name: first?.name, execution: first?.execution, job: receipt.job, status: first?.status };
 }

@@ -8,7 +8,7 @@ import { NO_USAGE, getNestedSubagentResults, plus, recordOf, spent } from "./det
 import type { MaybeDetailed } from "./details.ts";
 import type { WorkerUsage } from "./protocol.ts";
 import { usageLine } from "./status.ts";
-import { nanoDollars } from "./usage.ts";
+import { isUnpriced, nanoDollars } from "./usage.ts";
 import type { PiUsage } from "./usage.ts";
 
 export interface CombinedUsage {
@@ -40,7 +40,8 @@ export function sessionUsage(entries: readonly SessionEntry[]): UsageRecord {
 		if (!counts || !carrier.usage) continue;
 		const { input, output, cacheRead, cacheWrite, cost } = carrier.usage;
 		const turns = "role" in carrier && carrier.role === "assistant" ? 1 : 0;
-		sum = plus(sum, { input, output, cacheRead, cacheWrite, cost: (nanoDollars(cost?.total) ?? 0) / 1e9, contextTokens: 0, turns });
+		const used: UsageRecord = { input, output, cacheRead, cacheWrite, cost: (nanoDollars(cost?.total) ?? 0) / 1e9, contextTokens: 0, turns };
+		sum = plus(sum, isUnpriced(carrier.usage) ? { ...used, costUnknown: true } : used);
 	}
 	return sum;
 }

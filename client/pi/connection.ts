@@ -21,28 +21,33 @@ export type Greeting = Omit<Hello, "protocol_min" | "protocol_max" | "client">;
 /** A notification: its method and what it carries. */
 export type Notice = { [M in keyof Notifications]: { method: M; params: Notifications[M] } }[keyof Notifications];
 
-/** How long the daemon may be silent before a call fails. */
+/** How long the daemon may be silent before a call or a hello fails. */
 export interface Patience {
-	/** With an answer, while it is there. */
-	answerMs: number;
+	/** With an answer, while it is there; absent for calls that wait for others. */
+	answerMs?: number;
 	/** While it is away. */
 	backMs: number;
 }
 
 /** That of somebody who sits before it. A worker has none: to it the end of the broker is a pause. */
-export const BRIEF: Patience = { answerMs: 30_000, backMs: 60_000 };
+export const BRIEF = { answerMs: 30_000, backMs: 60_000 } as const satisfies Patience;
 
 /** Answered when the last process is gone, which takes as long as it takes. */
 const SLOW: readonly (keyof Methods)[] = ["stop", "interrupt", "close"];
 
 export interface ConnectionOptions {
-	/** Where the daemon listens; asked before each try, and may start it. An error of the first try ends the connection. */
-	reach(): Promise<string>;
+	/**
+	 * Where the daemon listens; asked before each try. `isMissing`: the try before this one found nobody there, so it may be started. An
+	 * error ends a connection that was never greeted.
+	 */
+	reach(isMissing: boolean): Promise<string>;
 	/** Who is calling: asked before each hello. */
 	greeting(): Greeting;
 	/** After each welcome, before anything that was pushed. */
 	onWelcome?(welcome: Welcome): void;
 	onNotice?(notice: Notice): void;
+	/** A daemon that was there has been away for longer than patience has; it is still looked for. */
+	onAway?(error: Error): void;
 	/** It is over and does not come back. */
 	onEnd?(error: Error): void;
 	/** Without it calls and hellos wait for as long as it takes. */
@@ -84,10 +89,14 @@ export class Connection {
 	private lastId = 0;
 	private pauseMs = PAUSE_MS_MIN;
 	private timer: NodeJS.Timeout | undefined;
+	/** Runs until the next welcome. */
+	private absence: NodeJS.Timeout | undefined;
+	private isMissing = false;
 	private end: Error | undefined;
 
 	constructor(options: ConnectionOptions) {
 		this.options = options;
+		this.isAway();
 		void this.connect();
 	}
 
@@ -120,8 +129,19 @@ export class Connection {
 		call.timer = undefined;
 		if (this.greeted && SLOW.includes(call.method)) return;
 		const ms = this.greeted ? patience.answerMs : patience.backMs;
-		const words = this.greeted ? "no answer from roostd" : "roostd is away and has not come back";
-		call.timer = setTimeout(() => this.giveUp(id, `${words} within ${ms / 1000} s`), ms);
+		if (ms === undefined) return;
+		const words = this.greeted ? noAnswer(ms) : notBack(ms);
+		call.timer = setTimeout(() => this.giveUp(id, words), ms);
+	}
+
+	private isAway(): void {
+		const { patience } = this.options;
+		if (!patience) return;
+		this.absence = setTimeout(() => {
+			const error = new Error(notBack(patience.backMs));
+			if (this.everGreeted) this.options.onAway?.(error);
+			else this.fail(error);
+		}, patience.backMs);
 	}
 
 	private giveUp(id: number, words: string): void {
@@ -137,6 +157,7 @@ export class Connection {
 		if (this.end) return;
 		this.end = error;
 		clearTimeout(this.timer);
+		clearTimeout(this.absence);
 		this.socket?.destroy();
 		for (const { reject, timer } of this.pending.values()) {
 			clearTimeout(timer);
@@ -147,7 +168,7 @@ export class Connection {
 
 	private async connect(): Promise<void> {
 		try {
-			const path = await this.options.reach();
+			const path = await this.options.reach(this.isMissing);
 			if (!this.end) this.dial(path);
 		} catch (error) {
 			// A daemon that was there comes back: starting it may fail while another one does the same.
@@ -165,11 +186,14 @@ export class Connection {
 	private dial(path: string): void {
 		const socket = net.createConnection(path);
 		const reader = new LineReader();
+		let hello: NodeJS.Timeout | undefined;
 		this.socket = socket;
 		socket.on("connect", () => {
 			const client = "roost-pi";
-			const hello: Hello = { protocol_min: PROTOCOL_VERSION, protocol_max: PROTOCOL_VERSION, client, ...this.options.greeting() };
-			socket.write(encode(0, "hello", hello));
+			const said: Hello = { protocol_min: PROTOCOL_VERSION, protocol_max: PROTOCOL_VERSION, client, ...this.options.greeting() };
+			socket.write(encode(0, "hello", said));
+			const ms = this.options.patience?.answerMs;
+			if (ms !== undefined) hello = setTimeout(() => this.unheard(socket, ms), ms);
 		});
 		socket.on("data", (chunk) => {
 			try {
@@ -181,12 +205,25 @@ export class Connection {
 		// An error is always followed by `close`.
 		socket.on("error", () => {});
 		socket.on("close", () => {
+			clearTimeout(hello);
+			if (this.end) return;
 			const wasGreeted = this.greeted;
 			this.greeted = false;
+			this.isMissing = !wasGreeted;
 			// Tries that fail do not make its absence begin anew.
-			if (wasGreeted) for (const id of this.pending.keys()) this.bound(id);
+			if (wasGreeted) {
+				this.isAway();
+				for (const id of this.pending.keys()) this.bound(id);
+			}
 			this.again();
 		});
+	}
+
+	/** A hello has no answer. */
+	private unheard(socket: net.Socket, ms: number): void {
+		if (this.greeted) return;
+		if (this.everGreeted) socket.destroy();
+		else this.fail(new Error(`hello: ${noAnswer(ms)}`));
 	}
 
 	private take(answer: Answer): void {
@@ -208,6 +245,7 @@ export class Connection {
 		if (error) return this.socket?.destroy() as undefined;
 		this.everGreeted = true;
 		this.pauseMs = PAUSE_MS_MIN;
+		clearTimeout(this.absence);
 		this.options.onWelcome?.(welcome);
 		// Calls of the welcome are among these.
 		this.greeted = true;
@@ -219,7 +257,7 @@ export class Connection {
 
 	/** A broker that is just leaving is followed by the next one, and who waits anyway waits for a place. */
 	private mayPass({ kind }: Refused): boolean {
-		return kind === "draining" || (kind === "limit" && !this.options.patience);
+		return kind === "draining" || (kind === "limit" && this.options.patience?.answerMs === undefined);
 	}
 
 	private fail(error: Error): void {
@@ -228,6 +266,9 @@ export class Connection {
 		this.options.onEnd?.(error);
 	}
 }
+
+const noAnswer = (ms: number): string => `no answer from roostd within ${ms / 1000} s`;
+const notBack = (ms: number): string => `roostd is away and has not come back within ${ms / 1000} s`;
 
 function encode<M extends keyof Methods>(id: number, method: M, params: Methods[M]["params"]): string {
 	return `${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`;

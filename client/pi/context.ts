@@ -4,12 +4,13 @@
  */
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import type { SavedContext } from "./protocol.ts";
 import type { WaitingCall } from "./waits.ts";
 
 export interface PiContext {
+	/** `preflight.mjs` takes no other one. */
 	schema: 1;
-	session: string;
 	bytes: number;
 	sha256: string;
 	calls: WaitingCall[];
@@ -19,11 +20,13 @@ export interface PiContext {
 export function saveContext(session: string, calls: WaitingCall[]): SavedContext | undefined {
 	if (!existsSync(session)) return undefined;
 	// Pi does not sync what it writes, and what is said to be saved must outlive the machine.
-	const file = openSync(session, "r");
-	fsyncSync(file);
-	const text = readFileSync(file);
-	closeSync(file);
-	const context: PiContext = { schema: 1, session, bytes: text.length, sha256: createHash("sha256").update(text).digest("hex"), calls };
+	const text = readFileSync(session);
+	for (const path of [session, dirname(session)]) {
+		const file = openSync(path, "r");
+		fsyncSync(file);
+		closeSync(file);
+	}
+	const context: PiContext = { schema: 1, bytes: text.length, sha256: createHash("sha256").update(text).digest("hex"), calls };
 	return { bytes: JSON.stringify(context) };
 }
 

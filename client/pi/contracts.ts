@@ -8,6 +8,8 @@ import type { ExecutionId, JobId, Outcome, WorkerId } from "./protocol.ts";
 export const SUBAGENT_COMPLETION_TYPE = "subagent_completion";
 /** The `customType` of words to or from a subagent that are no result. */
 export const SUBAGENT_MESSAGE_TYPE = "subagent_message";
+/** The `customType` of an entry that keeps the end of an execution, for programs. */
+export const SUBAGENT_RECORD_TYPE = "subagents:record";
 /** The version of the compact form. */
 export const COMPACT_SCHEMA_VERSION = 3;
 

@@ -13,7 +13,7 @@ export interface Places {
 
 const HOW_TO_INSTALL = "install Roost and put `roost` and `roostd` on PATH, or set ROOST_BIN to the command `roost`";
 /** Who we are is none of the daemon's business: it outlives us. */
-const NOT_PASSED = ["ROOST_TREE", "ROOST_WORKER", "ROOST_TOKEN", "ROOST_EPOCH", "ROOST_EXECUTION", "ROOST_CONTEXT", "ROOST_WAKE"];
+const NOT_PASSED = ["ROOST_TREE", "ROOST_WORKER", "ROOST_TOKEN", "ROOST_EPOCH", "ROOST_EXECUTION", "ROOST_CONTEXT", "ROOST_WAKE", "ROOST_PI_STARTED"];
 
 /** Starts the daemon unless it is running. */
 export async function startDaemon(env: NodeJS.ProcessEnv = process.env): Promise<Places> {
@@ -26,12 +26,12 @@ export async function startDaemon(env: NodeJS.ProcessEnv = process.env): Promise
 
 function findRoost(env: NodeJS.ProcessEnv): string {
 	if (env.ROOST_BIN) {
-		if (!isExecutable(env.ROOST_BIN)) throw new Error(`Subagents are off: ROOST_BIN is ${env.ROOST_BIN}, which is no program; ${HOW_TO_INSTALL}`);
+		if (!isExecutable(env.ROOST_BIN)) throw new Error(`ROOST_BIN is ${env.ROOST_BIN}, which is no program; ${HOW_TO_INSTALL}`);
 		return env.ROOST_BIN;
 	}
 	const folders = (env.PATH ?? "").split(delimiter).filter(isAbsolute);
 	const found = folders.map((folder) => join(folder, "roost")).find(isExecutable);
-	if (!found) throw new Error(`Subagents are off: the command \`roost\` is not on PATH; ${HOW_TO_INSTALL}`);
+	if (!found) throw new Error(`the command \`roost\` is not on PATH; ${HOW_TO_INSTALL}`);
 	return found;
 }
 
@@ -49,7 +49,7 @@ function run(program: string, args: string[], env: NodeJS.ProcessEnv): Promise<s
 		execFile(program, args, { env, encoding: "utf8", timeout: 150_000 }, (error, stdout, stderr) => {
 			if (!error) return resolve(stdout);
 			const said = stderr.trim().split("\n")[0] || error.message;
-			reject(new Error(`Subagents are off: \`${program} ${args.join(" ")}\` failed: ${said}`));
+			reject(new Error(`\`${program} ${args.join(" ")}\` failed: ${said}`));
 		});
 	});
 }

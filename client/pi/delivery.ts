@@ -9,8 +9,8 @@ import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-a
 import { SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, detailsOf } from "./details.ts";
 import type { RoostMark, SubagentDetails } from "./details.ts";
 import { Inbox } from "./inbox.ts";
-import type { Ready } from "./inbox.ts";
-import type { Delivery, DeliveryMode, Item, Welcome } from "./protocol.ts";
+import type { Owed, Ready } from "./inbox.ts";
+import type { Delivery, DeliveryMode, Item, Welcome, WorkerResult } from "./protocol.ts";
 import { itemsText } from "./texts.ts";
 
 /** Pauses before a wake that started no turn (no model, no key) is tried again. */
@@ -24,7 +24,7 @@ export interface DeliveryOptions {
 	/** The agent has settled and nothing is about to start it. */
 	onSettled?(ctx: ExtensionContext): void;
 	/** These are in the conversation now. */
-	onTaken?(items: Item[]): void;
+	onTaken?(items: Owed[]): void;
 }
 
 export class Deliveries {
@@ -36,7 +36,7 @@ export class Deliveries {
 	private busy = false;
 	private compacting: NodeJS.Timeout | undefined;
 	/** Messages that Pi has and that were not seen in the conversation, by their id. */
-	private readonly sent = new Map<string, Item[]>();
+	private readonly sent = new Map<string, Owed[]>();
 	/** Seen in the conversation; on disk once the next event comes. */
 	private entered: string[] = [];
 	private lastId = 0;
@@ -86,6 +86,12 @@ export class Deliveries {
 		this.look();
 	}
 
+	/** The answer of a call in which this worker was put away. */
+	answered(request: string, text: string, results: WorkerResult[]): void {
+		this.inbox.answer(request, text, results, Date.now());
+		this.look();
+	}
+
 	withdrawn(items: number[]): void {
 		this.inbox.withdraw(items);
 	}
@@ -93,10 +99,7 @@ export class Deliveries {
 	/** What was handed over and did not enter comes again, now or when it may. */
 	giveBack(): void {
 		// A run that has begun meanwhile has what was handed to it.
-		if (!this.busy) {
-			this.sent.clear();
-			this.inbox.giveBack();
-		}
+		if (!this.busy) this.takeBack();
 		this.look();
 	}
 
@@ -135,12 +138,13 @@ export class Deliveries {
 	async arrives(isWorthWaiting: () => boolean, signal?: AbortSignal): Promise<void> {
 		const now = () => (this.inbox.ripeAt() ?? Infinity) <= Date.now();
 		while (!this.closed && !signal?.aborted && !now() && (isWorthWaiting() || !this.inbox.isEmpty())) {
-			await new Promise<void>((resolve) => {
-				this.arrival = resolve;
-				signal?.addEventListener("abort", () => resolve(), { once: true });
-				const ripeAt = this.inbox.ripeAt();
-				if (ripeAt !== undefined) this.lookIn(ripeAt - Date.now());
-			});
+			let arrived = () => {};
+			const arrival = new Promise<void>((resolve) => (this.arrival = arrived = resolve));
+			signal?.addEventListener("abort", arrived);
+			const ripeAt = this.inbox.ripeAt();
+			if (ripeAt !== undefined) this.lookIn(ripeAt - Date.now());
+			await arrival;
+			signal?.removeEventListener("abort", arrived);
 		}
 	}
 
@@ -149,8 +153,7 @@ export class Deliveries {
 		this.busy = false;
 		// Pi has dropped what it has not shown, or the run could not even begin.
 		if (this.sent.size > 0) {
-			this.sent.clear();
-			this.inbox.giveBack();
+			this.takeBack();
 			const pause = WAKE_AGAIN_MS[this.failedWakes++];
 			if (pause !== undefined) this.lookIn(pause);
 		} else {
@@ -205,6 +208,11 @@ export class Deliveries {
 		if (entries.some((entry) => entry.type === "custom_message" && markOf(entry.details)?.id === id)) this.stored(id);
 	}
 
+	private takeBack(): void {
+		this.inbox.giveBack([...this.sent.values()].some((items) => items.length === 0));
+		this.sent.clear();
+	}
+
 	private lookIn(ms: number): void {
 		clearTimeout(this.timer);
 		this.timer = setTimeout(() => this.look(), ms);
@@ -219,8 +227,8 @@ export class Deliveries {
 	private message(ready: Ready) {
 		const id = `${process.pid}-${++this.lastId}`;
 		this.sent.set(id, ready.items);
-		const keys = ready.items.flatMap((item) => this.inbox.keyOf(item) ?? []);
-		const completions = ready.items.filter((item) => item.type === "completion");
+		const keys = ready.items.flatMap((item) => this.inbox.keysOf(item));
+		const completions = ready.items.flatMap(completionsIn);
 		return {
 			customType: completions.length > 0 ? SUBAGENT_COMPLETION_TYPE : SUBAGENT_MESSAGE_TYPE,
 			content: itemsText(ready.items),
@@ -236,9 +244,15 @@ export class Deliveries {
 		this.failedWakes = 0;
 		const numbers = items.map((item) => item.seq);
 		this.inbox.accepted(numbers);
-		this.options.ack(numbers);
+		const counted = items.filter((item) => item.type !== "answer").map((item) => item.seq);
+		if (counted.length > 0) this.options.ack(counted);
 		this.options.onTaken?.(items);
 	}
+}
+
+function completionsIn(item: Owed): Item[] {
+	if (item.type === "answer") return item.results.map((result) => ({ ...result, seq: item.seq, type: "completion" }));
+	return item.type === "completion" ? [item] : [];
 }
 
 function markOf(details: unknown): RoostMark | undefined {

@@ -2,7 +2,7 @@
  * Details of launches and completions: made from what the daemon says, recognised, put into one list, and summed. The rules are those
  * of `proto/src/details.rs`. Pure.
  */
-import { COMPACT_SCHEMA_VERSION, SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE } from "./contracts.ts";
+import { COMPACT_SCHEMA_VERSION, SUBAGENT_COMPLETION_TYPE, SUBAGENT_MESSAGE_TYPE, SUBAGENT_RECORD_TYPE } from "./contracts.ts";
 import type { CompactDetails, CompactResult, RoostMark, SingleResult, SubagentDetails, UsageNode, UsageRecord, UsageSummary } from "./contracts.ts";
 import { exitCode, isSuccess, outcomeText } from "./outcome.ts";
 import type { ExecutionId, Item, JobId, Receipt, Usage, WorkerId, WorkerResult, WorkerUsage } from "./protocol.ts";
@@ -110,9 +110,10 @@ export interface MaybeDetailed {
 	customType?: string;
 	details?: unknown;
 	message?: unknown;
+	data?: unknown;
 }
 
-/** One list of all that a lead launched: a completion takes the place of its placeholder, and each execution is there once. */
+/** One list of all that a lead launched, records of what was stopped included: a completion takes the place of its placeholder, and each execution is there once. */
 export function getNestedSubagentResults(messages: Iterable<MaybeDetailed>): SingleResult[] {
 	const list: SingleResult[] = [];
 	const byExecution = new Map<ExecutionId, number>();
@@ -137,9 +138,11 @@ export function getNestedSubagentResults(messages: Iterable<MaybeDetailed>): Sin
 function* resultsIn(messages: Iterable<MaybeDetailed>): Generator<SingleResult> {
 	for (const entry of messages) {
 		const message = (entry.type === "message" ? entry.message : entry) as MaybeDetailed;
-		const carries = message?.role === "toolResult" || message?.customType === SUBAGENT_COMPLETION_TYPE || entry.type === "custom_message";
-		if (!carries || !isSubagentDetails(message.details)) continue;
-		for (const result of message.details.results) yield "subtree" in result ? result : expanded(result);
+		const isRecord = entry.type === "custom" && entry.customType === SUBAGENT_RECORD_TYPE;
+		if (!isRecord && message?.role !== "toolResult" && message?.customType !== SUBAGENT_COMPLETION_TYPE) continue;
+		const details = isRecord ? entry.data : message.details;
+		if (!isSubagentDetails(details)) continue;
+		for (const result of details.results) yield "subtree" in result ? result : expanded(result);
 	}
 }
 

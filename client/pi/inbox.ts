@@ -3,20 +3,32 @@
  * withdrawn items dropped.
  * Pure: deliveries and the time come in, items come out. It sends nothing and knows no Pi.
  */
-import type { Delivery, ExecutionId, Item, TreeId } from "./protocol.ts";
+import type { Delivery, ExecutionId, Item, TreeId, WorkerResult } from "./protocol.ts";
 
 /** The most identities that are remembered; what is owed at a time is far less. */
 const SEEN_MAX = 10_000;
+
+/** The late answer of a call in which a worker was put away. The daemon does not count these: their numbers go down from -1. */
+export interface CallAnswer {
+	seq: number;
+	type: "answer";
+	/** The request id of the call. */
+	request: string;
+	text: string;
+	results: WorkerResult[];
+}
+
+export type Owed = Item | CallAnswer;
 
 /** Items that may be taken in now, in order. */
 export interface Ready {
 	/** Whether they should start a turn when the receiver is idle. Without items: nothing below it is active any more. */
 	wake: boolean;
-	items: Item[];
+	items: Owed[];
 }
 
 interface Held {
-	item: Item;
+	item: Owed;
 	ripeAt: number;
 	wake: boolean;
 	/** Somebody has it and has not taken it in yet. */
@@ -34,6 +46,7 @@ export class Inbox {
 	/** What was taken in, by the identities that hold across processes. */
 	private readonly seen = new Set<string>();
 	private bareWake = false;
+	private answers = 0;
 
 	/** Whose these items are: identities are counted anew in each state directory, trees are not. */
 	setTree(tree: TreeId): void {
@@ -58,8 +71,8 @@ export class Inbox {
 		const ripeAt = delivery.items.some((item) => item.type === "completion") ? now + this.holdMs : now;
 		for (const item of delivery.items) {
 			if (this.done.has(item.seq) || this.held.has(item.seq)) continue;
-			const key = this.keyOf(item);
-			if (key && (this.seen.has(key) || [...this.held.values()].some((held) => this.keyOf(held.item) === key))) {
+			const [key] = this.keysOf(item);
+			if (key && (this.seen.has(key) || [...this.held.values()].some((held) => this.keysOf(held.item).includes(key)))) {
 				again.push(item.seq);
 				bounded(this.done, item.seq);
 				continue;
@@ -67,6 +80,18 @@ export class Inbox {
 			this.held.set(item.seq, { item, ripeAt, wake: delivery.wake, handed: false });
 		}
 		return again;
+	}
+
+	/** The answer of a call: owed by this side, and a turn like what wakes. */
+	answer(request: string, text: string, results: WorkerResult[], now: number): void {
+		for (const { execution } of results) this.consumed(execution);
+		const seq = -++this.answers;
+		this.held.set(seq, { item: { seq, type: "answer", request, text, results }, ripeAt: now, wake: true, handed: false });
+	}
+
+	/** Whether the answer of this call was taken in, here or by a process before this one. */
+	hasAnswered(request: string): boolean {
+		return this.seen.has(keyIn(this.tree, `call:${request}`));
 	}
 
 	/** Drops what was read by another way. */
@@ -81,7 +106,7 @@ export class Inbox {
 	}
 
 	/** What may be taken in now. Order is kept: what stands behind a completion that is held back waits with it. */
-	take(now: number, fits: (item: Item) => boolean = () => true): Ready | undefined {
+	take(now: number, fits: (item: Owed) => boolean = () => true): Ready | undefined {
 		const ready: Ready = { wake: this.bareWake, items: [] };
 		for (const held of this.open()) {
 			if (held.ripeAt > now || !fits(held.item)) break;
@@ -108,21 +133,20 @@ export class Inbox {
 	accepted(items: readonly number[]): void {
 		for (const seq of items) {
 			const held = this.held.get(seq);
-			const key = held && this.keyOf(held.item);
-			if (key) bounded(this.seen, key);
+			for (const key of held ? this.keysOf(held.item) : []) bounded(this.seen, key);
 			this.drop(seq);
 		}
 	}
 
-	/** What was handed out and not accepted comes again. */
-	giveBack(): void {
+	/** What was handed out and not accepted comes again; `bareWake`: so does a turn without items. */
+	giveBack(bareWake: boolean): void {
+		this.bareWake ||= bareWake;
 		for (const held of this.held.values()) held.handed = false;
 	}
 
-	/** What an item is, whatever its number: the same in every process. Undefined for what comes once by its nature. */
-	keyOf(item: Item): string | undefined {
-		const identity = identityOf(item);
-		return identity === undefined ? undefined : keyIn(this.tree, identity);
+	/** What an item is, whatever its number: the same in every process. Nothing for what comes once by its nature. */
+	keysOf(item: Owed): string[] {
+		return identitiesOf(item).map((identity) => keyIn(this.tree, identity));
 	}
 
 	private open(): Held[] {
@@ -140,18 +164,20 @@ export function keyIn(tree: TreeId, identity: string): string {
 	return `${tree}/${identity}`;
 }
 
-function identityOf(item: Item): string | undefined {
+function identitiesOf(item: Owed): string[] {
 	switch (item.type) {
+		case "answer":
+			return [`call:${item.request}`, ...item.results.map((result) => result.execution)];
 		case "completion":
-			return item.execution;
+			return [item.execution];
 		case "lead_message":
 		case "child_message":
-			return item.message;
+			return [item.message];
 		case "undelivered":
-			return `back:${item.message}`;
+			return [`back:${item.message}`];
 		case "task":
 		case "notice":
-			return undefined;
+			return [];
 	}
 }
 

@@ -1,43 +1,47 @@
 /**
  * Calls of a worker that wait for its subagents, and in which it may be put away: their tools end without the answer, which comes as a
- * message of its own, in this process or, made again under the same request id, in the next one.
+ * message, in this process or, made again under the same request id, in the next one. It knows no Pi.
  */
-import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
-import { SUBAGENT_COMPLETION_TYPE, detailsFrom, singleResult } from "./details.ts";
-import type { ExecutionId, WorkerResult } from "./protocol.ts";
+import type { WorkerResult } from "./protocol.ts";
 import { foregroundText, readText } from "./texts.ts";
 import type { WaitAnswer, WaitingCall, Waits } from "./waits.ts";
 
 export interface ParkableOptions {
 	waits: Waits;
-	consumed(executions: ExecutionId[]): void;
+	/** An answer that comes too late for its tool. */
+	answered(request: string, text: string, results: WorkerResult[]): void;
 }
 
 interface Waiting {
 	call: WaitingCall;
 	/** Ends the tool without the answer; undefined once that has happened. */
 	detach: (() => void) | undefined;
+	/** The answer is there, and not yet in the conversation. */
+	isAnswered: boolean;
 }
 
 export class ParkableWaits {
-	private readonly pi: ExtensionAPI;
 	private readonly options: ParkableOptions;
 	private readonly waiting = new Set<Waiting>();
 	private over = false;
 
-	constructor(pi: ExtensionAPI, options: ParkableOptions) {
-		this.pi = pi;
+	constructor(options: ParkableOptions) {
 		this.options = options;
 	}
 
-	/** The calls that have no answer yet. */
+	/** The calls whose answers are not in the conversation: whoever goes on from here makes them again. */
 	calls(): WaitingCall[] {
 		return [...this.waiting].map(({ call }) => call);
 	}
 
+	/** Whether any of them has no answer yet. */
+	isWaiting(): boolean {
+		return [...this.waiting].some(({ isAnswered }) => !isAnswered);
+	}
+
 	make(call: WaitingCall, signal: AbortSignal | undefined): Promise<{ answer: WaitAnswer } | { parked: true }> {
 		return new Promise((resolve, reject) => {
-			const waiting: Waiting = { call, detach: undefined };
+			const waiting: Waiting = { call, detach: undefined, isAnswered: false };
 			waiting.detach = () => {
 				waiting.detach = undefined;
 				resolve({ parked: true });
@@ -58,10 +62,15 @@ export class ParkableWaits {
 	/** Makes the calls again in which the process before this one was put away. */
 	goOn(calls: readonly WaitingCall[]): void {
 		for (const call of calls) {
-			const waiting: Waiting = { call, detach: undefined };
+			const waiting: Waiting = { call, detach: undefined, isAnswered: false };
 			this.waiting.add(waiting);
 			this.options.waits.make(call).then((answer) => this.late(waiting, answer), (error: Error) => this.lateError(waiting, error));
 		}
+	}
+
+	/** The answer of this call has entered the conversation. */
+	taken(request: string): void {
+		for (const waiting of this.waiting) if (requestOf(waiting.call) === request) this.waiting.delete(waiting);
 	}
 
 	/** The process ends; what has no answer is not answered here. */
@@ -76,20 +85,21 @@ export class ParkableWaits {
 	}
 
 	private late(waiting: Waiting, answer: WaitAnswer): void {
-		this.waiting.delete(waiting);
 		const results = "tasks" in answer ? (answer.results ?? []) : "ended" in answer ? [answer.ended] : [];
-		this.options.consumed(results.map((result) => result.execution));
-		this.tell(`[the answer to the call in which you were put away]\n${"tasks" in answer ? foregroundText(results) : readText(answer, false)}`, results);
+		this.tell(waiting, `[the answer to the call in which you were put away]\n${"tasks" in answer ? foregroundText(results) : readText(answer, false)}`, results);
 	}
 
 	private lateError(waiting: Waiting, error: Error): void {
-		if (this.over) return;
-		this.waiting.delete(waiting);
-		this.tell(`[the call in which you were put away failed: ${error.message}]`, []);
+		if (!this.over) this.tell(waiting, `[the call in which you were put away failed: ${error.message}]`, []);
 	}
 
-	private tell(content: string, results: WorkerResult[]): void {
-		const details = detailsFrom(results.map((result) => singleResult(result)));
-		this.pi.sendMessage({ customType: SUBAGENT_COMPLETION_TYPE, content, display: true, details }, { deliverAs: "steer", triggerTurn: true });
+	private tell(waiting: Waiting, text: string, results: WorkerResult[]): void {
+		waiting.isAnswered = true;
+		this.options.answered(requestOf(waiting.call), text, results);
 	}
+}
+
+/** Each of these calls has one. */
+export function requestOf(call: WaitingCall): string {
+	return call.params.request_id ?? "";
 }

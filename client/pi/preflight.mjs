@@ -11,13 +11,17 @@ import { dirname, join } from "node:path";
 import { PassThrough } from "node:stream";
 import { isMainThread } from "node:worker_threads";
 
-const { ROOST_CONTEXT, ROOST_STATE_DIR, ROOST_TREE, ROOST_WORKER } = process.env;
+const { ROOST_CONTEXT, ROOST_EPOCH, ROOST_PI_STARTED, ROOST_STATE_DIR, ROOST_TREE, ROOST_WORKER } = process.env;
 const LF = 0x0a;
+/** Which incarnation of which worker this is. */
+const SELF = `${ROOST_TREE}/${ROOST_WORKER}/${ROOST_EPOCH}`;
 
-if (isMainThread && ROOST_STATE_DIR && ROOST_TREE && ROOST_WORKER) prepare();
+// A fork of the worker's process has all of its arguments and its environment: to it this is said to have happened.
+if (isMainThread && ROOST_STATE_DIR && ROOST_TREE && ROOST_WORKER && ROOST_PI_STARTED !== SELF) prepare();
 
 function prepare() {
 	const session = join(ROOST_STATE_DIR, "pi", ROOST_TREE, `${ROOST_WORKER}.jsonl`);
+	process.env.ROOST_PI_STARTED = SELF;
 	mkdirSync(dirname(session), { recursive: true, mode: 0o700 });
 	checkContext(session);
 	cutTornTail(session);
@@ -38,10 +42,15 @@ function prepare() {
 /** What was saved at the last settle must still be there; what came after it may be. A conversation never begins anew by accident. */
 function checkContext(session) {
 	if (!ROOST_CONTEXT) return;
-	const { bytes, sha256 } = JSON.parse(readFileSync(ROOST_CONTEXT, "utf8"));
+	const { schema, bytes, sha256 } = JSON.parse(readFileSync(ROOST_CONTEXT, "utf8"));
+	if (schema !== 1) refuse(`${ROOST_CONTEXT} is of another version of this extension (${schema})`);
 	const text = existsSync(session) ? readFileSync(session) : Buffer.alloc(0);
 	if (createHash("sha256").update(text.subarray(0, bytes)).digest("hex") === sha256) return;
-	console.error(`${session} is not the conversation that was saved: its first ${bytes} bytes have changed or are gone`);
+	refuse(`${session} is not the conversation that was saved: its first ${bytes} bytes have changed or are gone`);
+}
+
+function refuse(why) {
+	console.error(why);
 	process.exit(1);
 }
 

@@ -1,6 +1,4 @@
 /** What the tools need of a root or a worker. */
-import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import type { SubagentDetails } from "./contracts.ts";
 import type { ExecutionId, Methods, WorkerResult } from "./protocol.ts";
 
 /** A call that waits for others to end. */
@@ -10,7 +8,6 @@ export type WaitingMethod = "launch" | "result";
 export type Waited<M extends WaitingMethod> = { answer: Methods[M]["result"] } | { parked: true };
 
 export interface Role {
-	readonly kind: "root" | "worker";
 	/** The signal gives it up. */
 	call<M extends keyof Methods>(method: M, params: Methods[M]["params"], signal?: AbortSignal): Promise<Methods[M]["result"]>;
 	/** A call that waits; aborting it aborts the wait and nothing else. */
@@ -20,7 +17,7 @@ export interface Role {
 	/** These results were read by a call of ours and are not to be announced. */
 	consumed(executions: readonly ExecutionId[]): void;
 	/** Something was launched. */
-	launched(details: SubagentDetails, ctx: ExtensionContext): void;
-	/** Results that came inline or were stopped. */
+	launched(): void;
+	/** Results that were read. */
 	ended(results: readonly WorkerResult[]): void;
 }

@@ -5,12 +5,12 @@
 import { join } from "node:path";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { BRIEF, Connection, requestId } from "./connection.ts";
-import type { Notice } from "./connection.ts";
-import type { SubagentDetails } from "./contracts.ts";
+import type { Notice, Patience } from "./connection.ts";
 import { startDaemon } from "./daemon.ts";
 import type { Places } from "./daemon.ts";
 import { Deliveries } from "./delivery.ts";
-import type { ExecutionId, Identity, Item, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult } from "./protocol.ts";
+import type { ExecutionId, Identity, Methods, NumberedEvent, Opened, Settings, Welcome, WorkerResult } from "./protocol.ts";
+import type { Owed } from "./inbox.ts";
 import { Records } from "./records.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
 import { sweepConversations } from "./sweep.ts";
@@ -26,10 +26,11 @@ export interface RootOptions {
 	onEvent(event: NumberedEvent): void;
 	/** One line for a person. */
 	onTrouble(line: string, ctx: ExtensionContext): void;
+	/** With the daemon. */
+	patience?: Patience;
 }
 
 export class Root implements Role {
-	readonly kind = "root";
 	readonly tree: TreeView;
 	readonly deliveries: Deliveries;
 	private readonly options: RootOptions;
@@ -42,6 +43,8 @@ export class Root implements Role {
 	private knownGeneration: number | undefined;
 	private nextEvent: number | undefined;
 	private leaseLost = false;
+	/** The daemon is, for longer than there is patience. */
+	private isAway = false;
 	private dialogs = 0;
 	private operator: Connection | undefined;
 	/** Asks for the generation. */
@@ -49,16 +52,18 @@ export class Root implements Role {
 	private opening = Promise.resolve();
 	private over = false;
 	private places: Places | undefined;
-	private readonly reach = async (): Promise<string> => {
-		this.places = await startDaemon();
+	private readonly patience: Patience;
+	private readonly reach = async (isMissing: boolean): Promise<string> => {
+		if (isMissing || !this.places) this.places = await startDaemon();
 		return this.places.socket;
 	};
 
 	constructor(pi: ExtensionAPI, options: RootOptions) {
 		this.options = options;
+		this.patience = options.patience ?? BRIEF;
 		this.toolset = new Toolset(pi);
 		this.records = new Records(pi);
-		this.waits = new Waits({ reach: this.reach, greeting: () => ({ identity: this.identity ?? null }) });
+		this.waits = new Waits({ reach: this.reach, greeting: () => ({ identity: this.identity ?? null }), patience: { backMs: this.patience.backMs } });
 		this.tree = new TreeView({
 			read: (method, params) => this.call(method, params),
 			onChange: () => {
@@ -92,7 +97,7 @@ export class Root implements Role {
 		for (const execution of executions) this.deliveries.inbox.consumed(execution);
 	}
 
-	launched(_details: SubagentDetails): void {
+	launched(): void {
 		this.tree.refresh();
 	}
 
@@ -127,9 +132,9 @@ export class Root implements Role {
 		return join(this.places.stateDir, "pi", this.identity.tree);
 	}
 
-	/** Whether there is anything to wait for: what runs, what is queued, and what has been told of and not arrived. */
+	/** Whether there is anything to wait for: what runs, what is queued, and what has been told of and not arrived. Nothing comes from a daemon that is gone. */
 	isExpecting(): boolean {
-		return this.tree.active() > 0 || !this.deliveries.inbox.isEmpty();
+		return (this.tree.active() > 0 && !this.isAway) || !this.deliveries.inbox.isEmpty();
 	}
 
 	// What Pi tells.
@@ -140,7 +145,7 @@ export class Root implements Role {
 		this.deliveries.begin(ctx);
 		// Until there is a tree none of the tools can work.
 		this.toolset.show(NO_POWERS);
-		this.opening = this.open(ctx).catch((error: Error) => this.trouble(error.message));
+		this.opening = this.open(ctx).catch((error: Error) => this.trouble(`Subagents are off: ${error.message}`));
 		await this.opening;
 	}
 
@@ -168,7 +173,7 @@ export class Root implements Role {
 	// The tree and its lease.
 
 	private async open(ctx: ExtensionContext): Promise<void> {
-		const operator = new Connection({ reach: this.reach, greeting: () => ({}), patience: BRIEF });
+		const operator = new Connection({ reach: this.reach, greeting: () => ({}), patience: this.patience });
 		this.operator = operator;
 		let opened: Opened;
 		try {
@@ -184,29 +189,41 @@ export class Root implements Role {
 		this.identity = { tree: opened.tree, token: opened.token };
 		this.deliveries.inbox.setTree(opened.tree);
 		this.records.setTree(opened.tree);
-		await new Promise<void>((resolve) => {
+		const isOpen = await new Promise<boolean>((resolve) => {
 			this.connection = new Connection({
 				reach: this.reach,
 				greeting: () => ({ identity: this.identity ?? null, role: "root" }),
-				patience: BRIEF,
+				patience: this.patience,
 				onWelcome: (welcome) => {
 					this.welcomed(welcome);
-					resolve();
+					resolve(true);
 				},
 				onNotice: (notice) => this.noticed(notice),
+				onAway: (error) => this.missed(error),
 				onEnd: (error) => {
 					// Whoever waits for results must not do so for ever.
 					this.tree.clear();
 					this.trouble(`Subagents are off: ${error.message}`);
-					resolve();
+					resolve(false);
 				},
 			});
 		});
+		if (!isOpen) return;
 		await this.tree.look();
+		// What was stopped while the session was closed.
+		for (const one of this.tree.workers) void this.records.addStopped(one, (name) => this.call("result", { name })).catch(() => {});
+	}
+
+	private missed(error: Error): void {
+		this.isAway = true;
+		// Whoever waits for results must not do so for ever.
+		this.deliveries.look();
+		this.trouble(error.message);
 	}
 
 	private welcomed(welcome: Welcome): void {
 		this.leaseLost = false;
+		this.isAway = false;
 		this.knownGeneration = welcome.generation ?? undefined;
 		this.deliveries.welcomed(welcome);
 		void this.call("watch", {}).then(() => this.tree.refresh()).catch(() => {});
@@ -226,7 +243,7 @@ export class Root implements Role {
 		switch (notice.method) {
 			case "deliver": return this.deliveries.arrived(notice.params);
 			case "withdraw": return this.deliveries.withdrawn(notice.params.items);
-			case "progress": return this.tree.progressed(notice.params);
+			case "progress": return this.tree.refresh();
 			case "events": return this.events(notice.params.events);
 			case "lease_lost": return this.lostLease();
 			case "park": return undefined;
@@ -238,17 +255,15 @@ export class Root implements Role {
 			if (event.number < (this.nextEvent ?? 0)) continue;
 			this.nextEvent = event.number + 1;
 			if (event.event === "interrupted") this.refreshGeneration();
-			if (event.event === "ended" && event.outcome.status === "stopped") this.recordStopped(event).catch(() => {});
+			if (event.event === "ended" && event.outcome.status === "stopped") void this.stopped(event.execution).catch(() => {});
 			this.options.onEvent(event);
 		}
 	}
 
-	/** What was stopped, by whomever, is announced by no message. What is below others is theirs. */
-	private async recordStopped({ name, worker, execution }: { name: string; worker: string; execution: string }): Promise<void> {
+	private async stopped(execution: ExecutionId): Promise<void> {
 		await this.tree.look();
-		if (!this.tree.workers.some((one) => one.worker === worker && !one.lead)) return;
-		const reply = await this.call("result", { name });
-		if ( "ended" in reply && reply.ended.execution === execution) this.records.add(reply.ended);
+		const found = this.tree.workers.find((one) => one.execution === execution);
+		if (found) await this.records.addStopped(found, (name) => this.call("result", { name }));
 	}
 
 	/** Somebody has interrupted the tree. What is launched after we know of it is none of what was meant. */
@@ -269,7 +284,7 @@ export class Root implements Role {
 		this.trouble("Another Pi has opened this session: results of subagents arrive there");
 	}
 
-	private taken(items: Item[]): void {
+	private taken(items: readonly Owed[]): void {
 		for (const item of items) if (item.type === "completion") this.records.add(item);
 		this.tree.refresh();
 	}

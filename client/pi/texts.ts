@@ -3,7 +3,8 @@
  * of them.
  */
 import { outcomeText, isSuccess } from "./outcome.ts";
-import type { Item, Receipt, ResultReply, StopReply, WorkerResult } from "./protocol.ts";
+import type { Owed } from "./inbox.ts";
+import type { Receipt, ResultReply, StopReply, WorkerResult } from "./protocol.ts";
 
 const WAITING = "When you need their results before you can go on, end your turn: each result arrives as a message of its own and wakes you. "
 	+ "Do not sleep, and do not ask again and again.";
@@ -54,14 +55,15 @@ export function resultText(result: WorkerResult): string {
 }
 
 /** Everything that enters the conversation at once. */
-export function itemsText(items: readonly Item[]): string {
+export function itemsText(items: readonly Owed[]): string {
 	if (items.length === 0) return "[None of your subagents is active any more.]";
 	return items.map(itemText).join("\n\n");
 }
 
-function itemText(item: Item): string {
+function itemText(item: Owed): string {
 	switch (item.type) {
-		case "task": return item.text;
+		case "task":
+		case "answer": return item.text;
 		case "completion": return resultText(item);
 		case "lead_message": return `[message from your lead]\n${item.text}`;
 		case "child_message": return `[message from subagent ${item.from}; not its result]\n${item.text}`;

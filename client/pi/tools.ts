@@ -88,20 +88,20 @@ function launch(pi: ExtensionAPI, role: Role, asked: TaskAsked[], foreground: bo
 		if (!foreground) {
 			const receipt = await role.call("launch", params, signal);
 			const details = launchedDetails(receipt, asked.map(({ task }) => task));
-			role.launched(details, ctx);
+			role.launched();
 			return said(texts.receiptText(receipt), details);
 		}
 		const waited = await role.wait("launch", params, signal);
 		if ("parked" in waited) return { ...said(texts.PARKED), terminate: true };
-		return inline(role, waited.answer, asked.map(({ task }) => task), ctx);
+		return inline(role, waited.answer, asked.map(({ task }) => task));
 	});
 }
 
-function inline(role: Role, receipt: Receipt, tasks: string[], ctx: ExtensionContext): Answer {
+function inline(role: Role, receipt: Receipt, tasks: string[]): Answer {
 	const results = receipt.results ?? [];
 	role.consumed(results.map((result) => result.execution));
 	const details = detailsFrom(results.map((result) => singleResult(result, tasks[result.task_index])));
-	role.launched(details, ctx);
+	role.launched();
 	role.ended(results);
 	return said(texts.foregroundText(results), details);
 }
@@ -119,11 +119,7 @@ async function read(role: Role, asked: ReadResult, wait: boolean, verbose: boole
 }
 
 async function stop(role: Role, names: string[], signal: AbortSignal | undefined): Promise<Answer> {
-	const reply = await role.call("stop", { request_id: requestId(), names }, signal);
-	const stopped = reply.workers.filter(({ result }) => result === "stopped");
-	const records = await Promise.all(stopped.map(({ name }) => role.call("result", { name }, signal)));
-	role.ended(records.flatMap((record) => ("ended" in record ? [record.ended] : [])));
-	return said(texts.stopText(reply));
+	return said(texts.stopText(await role.call("stop", { request_id: requestId(), names }, signal)));
 }
 
 function sentText(name: string, { sent }: MessageReply): string {

@@ -2,7 +2,7 @@
  * The tree as this side last saw it, for surfaces and tools: read again when the daemon says that something has changed, never on a
  * tick, never from disk. A view: it owns nothing.
  */
-import type { Methods, Progress, UsageReply, WorkerStatus, WorkerUsage } from "./protocol.ts";
+import type { Methods, WorkerStatus, WorkerUsage } from "./protocol.ts";
 
 export interface TreeViewOptions {
 	read<M extends "status" | "usage">(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]>;
@@ -12,13 +12,10 @@ export interface TreeViewOptions {
 export class TreeView {
 	workers: WorkerStatus[] = [];
 	usage: WorkerUsage[] = [];
-	totals: UsageReply["totals"] | undefined;
 	budget = 0;
-	cap = 0;
 	/** When this side first saw each execution run, on the clock that elapsed times are shown by. */
 	readonly since = new Map<string, number>();
 	private readonly options: TreeViewOptions;
-	private progress: Progress | undefined;
 	private looking: Promise<void> | undefined;
 	private again = false;
 	private over = false;
@@ -36,16 +33,6 @@ export class TreeView {
 		return this.workers.length > 0;
 	}
 
-	progressed(progress: Progress): void {
-		this.progress = progress;
-		this.cap = progress.cap;
-		this.refresh();
-	}
-
-	lastProgress(): Progress | undefined {
-		return this.progress;
-	}
-
 	refresh(): void {
 		void this.look().catch(() => {});
 	}
@@ -54,7 +41,6 @@ export class TreeView {
 	clear(): void {
 		this.workers = [];
 		this.budget = 0;
-		this.progress = undefined;
 		this.options.onChange();
 	}
 
@@ -67,8 +53,11 @@ export class TreeView {
 		this.again = true;
 		this.looking ??= this.readAll().finally(() => (this.looking = undefined));
 		if (!signal) return this.looking;
-		const givenUp = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-		return signal.aborted ? Promise.resolve() : Promise.race([this.looking, givenUp]);
+		if (signal.aborted) return Promise.resolve();
+		let giveUp = () => {};
+		const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
+		signal.addEventListener("abort", giveUp);
+		return Promise.race([this.looking, givenUp]).finally(() => signal.removeEventListener("abort", giveUp));
 	}
 
 	private async readAll(): Promise<void> {
@@ -87,7 +76,6 @@ export class TreeView {
 			const [tree] = page.trees;
 			if (tree) {
 				this.budget = tree.budget_remaining;
-				this.cap = tree.cap;
 			}
 			if (!page.next) break;
 			after = page.next;
@@ -96,7 +84,6 @@ export class TreeView {
 		for (let after: string | undefined; workers.length > 0; ) {
 			const page = await this.options.read("usage", { each: true, ...(after ? { after } : {}) });
 			usage.push(...(page.workers ?? []));
-			this.totals = page.totals;
 			if (!page.next) break;
 			after = page.next;
 		}

@@ -25,6 +25,14 @@ export function nanoDollars(usd: number | undefined): number | undefined {
 	return nanos >= 0 && nanos <= Number.MAX_SAFE_INTEGER ? nanos : undefined;
 }
 
+/** Tokens that cost nothing have no known price, unless the model's price says otherwise. */
+export function isUnpriced(usage: PiUsage, price?: Price): boolean {
+	const hasPrice = price !== undefined && [price.input, price.output, price.cacheRead, price.cacheWrite].some(Boolean);
+	const cost = nanoDollars(usage.cost?.total);
+	return cost === undefined || (cost === 0 && tokensOf(usage) > 0 && !hasPrice);
+}
+
+const tokensOf = (usage: PiUsage): number => whole(usage.input) + whole(usage.output) + whole(usage.cacheRead) + whole(usage.cacheWrite);
 const whole = (count: number | undefined): number => (count !== undefined && count > 0 && Number.isFinite(count) ? Math.round(count) : 0);
 
 export class UsageMeter {
@@ -45,15 +53,12 @@ export class UsageMeter {
 
 	/** What a tool or a compaction says that it used itself. */
 	add(usage: PiUsage, price?: Price): void {
-		const tokens = whole(usage.input) + whole(usage.output) + whole(usage.cacheRead) + whole(usage.cacheWrite);
-		const cost = nanoDollars(usage.cost?.total);
-		const unpriced = price !== undefined && !price.input && !price.output && !price.cacheRead && !price.cacheWrite;
-		if (cost === undefined || (cost === 0 && tokens > 0 && unpriced)) this.sum.cost_unknown = true;
+		if (isUnpriced(usage, price)) this.sum.cost_unknown = true;
 		this.sum.input += whole(usage.input);
 		this.sum.output += whole(usage.output);
 		this.sum.cache_read += whole(usage.cacheRead);
 		this.sum.cache_write += whole(usage.cacheWrite);
-		this.sum.cost += cost ?? 0;
+		this.sum.cost += nanoDollars(usage.cost?.total) ?? 0;
 	}
 
 	/** How large the context is now. */

@@ -3,18 +3,21 @@
  * in it: a result whose wait was given up is still announced. It knows no Pi.
  */
 import { Connection } from "./connection.ts";
-import type { ConnectionOptions } from "./connection.ts";
+import type { ConnectionOptions, Patience } from "./connection.ts";
 import type { Methods } from "./protocol.ts";
 import type { WaitingMethod } from "./role.ts";
 
 export type WaitingCall = { [M in WaitingMethod]: { method: M; params: Methods[M]["params"] } }[WaitingMethod];
 export type WaitAnswer = Methods[WaitingMethod]["result"];
 
+/** How long the daemon may be away; its answer takes as long as it takes. */
+export type WaitsOptions = Pick<ConnectionOptions, "reach" | "greeting"> & { patience?: Pick<Patience, "backMs"> };
+
 export class Waits {
-	private readonly options: Pick<ConnectionOptions, "reach" | "greeting">;
+	private readonly options: WaitsOptions;
 	private readonly open = new Set<Connection>();
 
-	constructor(options: Pick<ConnectionOptions, "reach" | "greeting">) {
+	constructor(options: WaitsOptions) {
 		this.options = options;
 	}
 

@@ -5,19 +5,19 @@
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { Connection, isRefusal, requestId } from "./connection.ts";
 import type { Notice } from "./connection.ts";
-import type { SubagentDetails } from "./contracts.ts";
 import { saveContext, savedCalls } from "./context.ts";
 import { Deliveries } from "./delivery.ts";
 import { workerIdentity } from "./identity.ts";
+import type { Owed } from "./inbox.ts";
 import type { WorkerStart } from "./identity.ts";
-import type { Activity, ExecutionId, Item, Methods, Welcome, WorkerResult } from "./protocol.ts";
+import type { Activity, ExecutionId, Methods, Welcome, WorkerResult } from "./protocol.ts";
 import type { Role, Waited, WaitingMethod } from "./role.ts";
 import { NO_POWERS, Toolset } from "./toolset.ts";
 import { endedBadly, textOf, turnEnd } from "./turn.ts";
 import type { AssistantSaid } from "./turn.ts";
 import { UsageMeter } from "./usage.ts";
 import type { PiUsage } from "./usage.ts";
-import { ParkableWaits } from "./parkable.ts";
+import { ParkableWaits, requestOf } from "./parkable.ts";
 import { Waits } from "./waits.ts";
 import { visibleLine } from "./visible.ts";
 import type { WaitingCall } from "./waits.ts";
@@ -27,7 +27,6 @@ const PARK_AGAIN_MS = 1_000;
 const ALIVE_EVERY_MS = 60_000;
 
 export class Worker implements Role {
-	readonly kind = "worker";
 	private readonly pi: ExtensionAPI;
 	private readonly start: WorkerStart;
 	private readonly deliveries: Deliveries;
@@ -50,9 +49,9 @@ export class Worker implements Role {
 		this.pi = pi;
 		this.start = start;
 		this.toolset = new Toolset(pi);
-		this.waiting = new ParkableWaits(pi, {
+		this.waiting = new ParkableWaits({
 			waits: new Waits({ reach: () => this.reach(), greeting: () => ({ identity: workerIdentity() }) }),
-			consumed: (executions) => this.consumed(executions),
+			answered: (request, text, results) => this.deliveries.answered(request, text, results),
 		});
 		this.deliveries = new Deliveries(pi, {
 			ack: (items) => void this.call("ack", { items }).catch(() => {}),
@@ -80,7 +79,7 @@ export class Worker implements Role {
 		for (const execution of executions) this.deliveries.inbox.consumed(execution);
 	}
 
-	launched(_details: SubagentDetails): void {
+	launched(): void {
 		this.hasChildren = true;
 		void this.refreshTools();
 	}
@@ -143,9 +142,9 @@ export class Worker implements Role {
 			this.toolsRunning = 0;
 			deliveries.agentSettled(ctx);
 		});
-		pi.on("session_compact", (event) => {
+		pi.on("session_compact", (event, ctx) => {
 			const usage = (event.compactionEntry as { usage?: PiUsage }).usage;
-			if (usage) this.meter.add(usage);
+			if (usage) this.meter.add(usage, ctx.model?.cost);
 			deliveries.compactionEnd();
 		});
 	}
@@ -179,9 +178,13 @@ export class Worker implements Role {
 		if (!first) return;
 		const name = welcome.worker?.name;
 		if (name && !this.pi.getSessionName()) this.pi.setSessionName(name);
+		// One that goes on may have children; until it is known it is shown the tools for them.
 		this.hasChildren = welcome.worker?.wakes ?? false;
 		this.showTools(welcome.budget_remaining ?? 0);
-		if (welcome.worker?.wakes) this.waiting.goOn(savedCalls(process.env.ROOST_CONTEXT));
+		if (!welcome.worker?.wakes) return;
+		void this.refreshTools();
+		// An answer that was taken in after the context was saved is in the conversation.
+		this.waiting.goOn(savedCalls(process.env.ROOST_CONTEXT).filter((call) => !this.deliveries.inbox.hasAnswered(requestOf(call))));
 	}
 
 	private noticed(notice: Notice): void {
@@ -190,7 +193,8 @@ export class Worker implements Role {
 		else if (notice.method === "park") this.askedToPark();
 	}
 
-	private taken(items: Item[]): void {
+	private taken(items: readonly Owed[]): void {
+		for (const item of items) if (item.type === "answer") this.waiting.taken(item.request);
 		// A lead may have raised the allowance with its words.
 		if (items.some((item) => item.type === "lead_message")) void this.refreshTools();
 	}
@@ -199,11 +203,10 @@ export class Worker implements Role {
 
 	private async settle(ctx: ExtensionContext): Promise<void> {
 		this.activity = "idle";
+		if (this.parkAsked && this.waiting.isWaiting()) return this.park();
+		if (this.parkAsked) this.declinePark();
 		// In the middle of a call: its answer starts the next turn, and the daemon knows that we wait.
-		if (this.waiting.calls().length > 0) {
-			if (this.parkAsked) await this.park();
-			return;
-		}
+		if (this.waiting.calls().length > 0) return;
 		const { answer, ended } = turnEnd(this.last);
 		this.last = undefined;
 		this.meter.context(ctx.getContextUsage()?.tokens);
@@ -230,13 +233,15 @@ export class Worker implements Role {
 
 	private askedToPark(): void {
 		this.parkAsked = true;
-		const inCall = this.waiting.calls().length > 0;
+		const inCall = this.waiting.isWaiting();
 		this.waiting.detach();
 		if (!this.deliveries.isBusy() && (inCall || this.deliveries.isQuiet())) void this.park();
-		else if (!inCall) {
-			this.parkAsked = false;
-			void this.call("park_decline", { not_before_ms: PARK_AGAIN_MS }).catch(() => {});
-		}
+		else if (!inCall) this.declinePark();
+	}
+
+	private declinePark(): void {
+		this.parkAsked = false;
+		void this.call("park_decline", { not_before_ms: PARK_AGAIN_MS }).catch(() => {});
 	}
 
 	private async park(): Promise<void> {
@@ -276,7 +281,9 @@ export class Worker implements Role {
 		if (!name) return;
 		const status = await this.call("status", { name }).catch(() => undefined);
 		const self = status?.workers.find((worker) => worker.name === name);
-		if (self) this.showTools(self.budget_remaining);
+		if (!self) return;
+		this.hasChildren = status?.workers.some((worker) => worker.lead === self.worker) ?? false;
+		this.showTools(self.budget_remaining);
 	}
 
 	private showTools(budget: number): void {

@@ -1,4 +1,4 @@
-/** Messages to a running, an ended and a parked subagent, words to the lead, and who may not be spoken to. */
+/** Messages to a running, an ended and a parked subagent, words to the lead, who may not be spoken to, and results that become one message. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
@@ -89,4 +89,42 @@ test("tools are shown where they can work, and nowhere else", async (t) => {
 	await pi.does(launch({ name: "three", task: script([{ say: "3" }]) }), { call: [["get_subagent_result", { name: "two" }]] });
 	assert.match(answerOf(pi.toolResults("subagents").at(-1)), /Tool subagents not found/, "the budget is used up");
 	assert.match(answerOf(pi.toolResults("get_subagent_result")[0]), /completed\]\n2/, "and children can still be read");
+});
+
+test("results that arrive during a tool's work are one message and cost one turn, and each can be told apart", async (t) => {
+	const bed = new Bed(t);
+	const gated = (name: string) => ({ name, task: script([{ until: bed.file("gate"), say: name.toUpperCase() }]) });
+	const pi = bed.pi();
+	await pi.does(launch(gated("a"), gated("b")));
+	const run = pi.does({ call: [["bash", { command: `while [ ! -e ${bed.file("free")} ]; do sleep 0.05; done` }]] });
+	writeFileSync(bed.file("gate"), "");
+	await bed.until("the ends of both", () => bed.workers().every((worker) => worker.state === "ended"));
+	// Longer than a result is held back.
+	await new Promise((resolve) => setTimeout(resolve, 1_000));
+	const before = bed.turns(undefined).length;
+	writeFileSync(bed.file("free"), "");
+	await run;
+	const messages = pi.messages("subagent_completion");
+	assert.equal(messages.length, 1);
+	const [{ content, details }] = messages;
+	assert.deepEqual(content.split("\n\n").sort(), ["[subagent a completed]\nA", "[subagent b completed]\nB"]);
+	const told = details.results.map((result: { name: string; job: string; taskIndex: number; execution: string }) => [result.name, result.job, result.taskIndex, result.execution]).sort();
+	const workers = ["a", "b"].map((name, at) => [name, bed.worker(name).job, at, bed.worker(name).execution]);
+	assert.deepEqual(told, workers);
+	assert.deepEqual([details.mode, details.asyncJobId, details.asyncTaskIndex], ["parallel", bed.worker("a").job, undefined]);
+	assert.equal(bed.turns(undefined).length, before + 1);
+	await bed.until("that nothing is owed", () => bed.roost("inbox", "--tree", bed.tree()).items.length === 0);
+});
+
+test("a parked parent is woken by the results of all of its subagents, as one prompt", async (t) => {
+	const bed = new Bed(t);
+	const child = (name: string) => ({ name, task: script([{ say: name.toUpperCase() }]) });
+	const pi = bed.pi(["--subagent-cap", "1"]);
+	await pi.does(launch({ name: "parent", max_subagents_allowed: 2, task: script([launch(child("a"), child("b")), { say: "I wait" }], [{ say: "P($ANSWERS)" }]) }));
+	await pi.until("the answer", () => pi.arrived().length > 0);
+	assert.deepEqual(pi.arrived(), [["parent", "P(a=A,b=B)"]]);
+	const parent = bed.worker("parent");
+	const turns = bed.turns(parent.worker);
+	assert.deepEqual([parent.epoch, turns.length], [2, 3]);
+	assert.equal(turns.at(-1)?.messages.at(-1)?.[1], "[subagent a completed]\nA\n\n[subagent b completed]\nB");
 });

@@ -41,6 +41,7 @@ test("a stopped subagent ends with all below it, silently, and its budget stays 
 	// The answer comes when the last process is gone.
 	assert.deepEqual(pids.filter((pid) => !isGone(pid)), []);
 	assert.deepEqual(bed.workers().map((worker) => [worker.name, worker.outcome?.status ?? worker.state]).sort(), [["one", "stopped"], ["one-inner", "stopped"], ["other", "running"]]);
+	await bed.until("its record", () => records(pi).length > 0);
 	assert.deepEqual(records(pi).map((record) => [record.name, record.outcome.status]), [["one", "stopped"]], "a record, and no message");
 	await pi.does({ call: [["stop_subagent", { name: "other" }]] });
 	assert.deepEqual(pi.arrived(), []);
@@ -79,6 +80,24 @@ test("what a person stops, here or elsewhere, has a record", async (t) => {
 	await bed.until("their records", () => records(pi).length === 2);
 	assert.deepEqual(records(pi).map((record) => [record.name, record.outcome.status]).sort(), [["a", "stopped"], ["b", "stopped"]]);
 	assert.deepEqual(pi.arrived(), []);
+});
+
+test("what was stopped while the session was closed has a record once it is opened again, and counts", async (t) => {
+	const bed = new Bed(t);
+	const first = bed.pi();
+	await first.does(launch({ name: "a", task: script([{ until: bed.file("never"), say: "" }]) }));
+	await bed.until("its turn", () => bed.turns(bed.worker("a").worker).length > 0);
+	assert.equal(await first.quit(), 0);
+	bed.roost("stop", "a", "--tree", bed.tree());
+	for (const _ of ["once", "and not again"]) {
+		const pi = bed.pi(["--session", first.session]);
+		await bed.until("its record", () => records(pi).length > 0);
+		await pi.event("the usage line", (event) => event.widgetKey === "subagents-usage" && event.widgetLines[0].includes("(1 subagent)"));
+		await pi.does();
+		assert.deepEqual(pi.arrived(), []);
+		assert.equal(await pi.quit(), 0);
+		assert.deepEqual(records(pi).map((record) => [record.name, record.outcome.status]), [["a", "stopped"]]);
+	}
 });
 
 test("after somebody else's interrupt the root can launch again", async (t) => {

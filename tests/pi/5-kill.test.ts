@@ -76,8 +76,7 @@ test("the root Pi is killed: the next one of its session gets what was owed, onc
 	open(bed, "a");
 	await first.until("the first result", () => first.arrived().length === 1);
 	await first.until("that it is stored", () => first.events.at(-1)?.type === "agent_settled");
-	first.process.kill("SIGKILL");
-	await first.exited;
+	await first.kill();
 	open(bed, "b");
 	await bed.until("the end of b", () => bed.worker("b").state === "ended");
 	const next = bed.pi(["--session", first.session]);
@@ -100,8 +99,7 @@ test("the root Pi is killed between the message and its acknowledgement: it does
 	open(bed, "a");
 	// The event of the message is what Pi says just before it is on disk; the acknowledgement follows with the next event.
 	await first.event("the message", (event) => event.type === "message_end" && event.message.customType === "subagent_completion");
-	first.process.kill("SIGKILL");
-	await first.exited;
+	await first.kill();
 	const stored = first.entries().filter((entry) => entry.type === "custom_message" && entry.customType === "subagent_completion").length;
 	const next = bed.pi(["--session", first.session]);
 	if (stored === 0) await next.until("the result", () => next.arrived().length === 1);
@@ -128,6 +126,6 @@ for (const how of ["an abort", "the end of its input", "SIGTERM"]) {
 		}
 		if (how === "SIGTERM") pi.process.kill("SIGTERM");
 		else pi.process.stdin?.end();
-		await pi.exited;
+		await pi.left();
 	});
 }

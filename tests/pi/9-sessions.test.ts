@@ -1,8 +1,11 @@
 /** Sessions side by side, and one session in two Pis: nobody sees another's results. */
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { Bed, answerOf, launch, script } from "./bed.ts";
+import { pathToFileURL } from "node:url";
+import { Bed, EXTENSION, HERE, PATIENCE_MS, PI_ENTRY, answerOf, launch, script } from "./bed.ts";
 
 const gated = (bed: Bed, name: string, answer: string) => ({ name, task: script([{ until: bed.file(`gate-${answer}`), say: answer }]) });
 
@@ -94,4 +97,29 @@ test("a session without subagents takes its tree with it, also when another one 
 	assert.equal((await pi.ask({ type: "new_session" })).success, true);
 	await pi.does();
 	assert.ok(open().includes(kept as string), "one with subagents waits for its session");
+});
+
+test("a second process of a worker gets no word into its conversation, and leaves", async (t) => {
+	const bed = new Bed(t);
+	const pi = bed.pi();
+	await pi.does(launch({ name: "a", task: script([{ say: "one" }]) }));
+	await pi.until("its first result", () => pi.arrived().length === 1);
+	await pi.does({ call: [["message_subagent", { name: "a", message: `go on\n${script([{ until: bed.file("gate"), say: "two" }])}` }]] });
+	await bed.until("its second turn", () => bed.turns(bed.worker("a").worker).length === 2);
+	const { pid, worker } = bed.worker("a");
+	const file = `${bed.state}/pi/${bed.tree()}/${worker}.jsonl`;
+	const before = readFileSync(file, "utf8");
+	assert.match(before, /"one"/);
+	const variables = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").filter(Boolean);
+	const env = Object.fromEntries(variables.map((one) => [one.slice(0, one.indexOf("=")), one.slice(one.indexOf("=") + 1)]));
+	const preflight = pathToFileURL(join(dirname(EXTENSION), "preflight.mjs")).href;
+	const args = ["--import", preflight, PI_ENTRY, "--mode", "rpc", "-ne", "-e", EXTENSION, "-e", join(HERE, "faux.ts"), "--model", "faux/faux-1"];
+	const second = spawnSync(process.execPath, args, { cwd: bed.work, env, encoding: "utf8", timeout: PATIENCE_MS, input: "" });
+	assert.equal(second.error, undefined, "it leaves by itself");
+	assert.match(second.stderr, /roost-pi: this worker ends: /);
+	assert.equal(readFileSync(file, "utf8"), before);
+	writeFileSync(bed.file("gate"), "");
+	await pi.until("its second result", () => pi.arrived().length === 2);
+	assert.deepEqual(pi.arrived(), [["a", "one"], ["a", "two"]]);
+	assert.equal(bed.turns(worker).length, 2);
 });

@@ -3,7 +3,7 @@
  * All that was started ends with the test.
  */
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFile, execFileSync, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ export const PATIENCE_MS = 120_000;
 
 /** The version under test. */
 export const PI_VERSION = process.env.PI_UNDER_TEST ?? "1.6.0";
-const PI_PACKAGE = join(HERE, "hosts", PI_VERSION, "node_modules/@earendil-works/pi-coding-agent");
+export const PI_PACKAGE = join(HERE, "hosts", PI_VERSION, "node_modules/@earendil-works/pi-coding-agent");
 export const PI_ENTRY = join(PI_PACKAGE, JSON.parse(fs.readFileSync(join(PI_PACKAGE, "package.json"), "utf8")).bin.pi);
 
 type Json = any;
@@ -96,7 +96,7 @@ export class Bed {
 	}
 
 	/** What the model of this worker was shown at each of its turns. */
-	turns(worker: string | undefined): { pid: number; messages: [string, string][] }[] {
+	turns(worker: string | undefined): { pid: number; thinking?: string; messages: [string, string][] }[] {
 		if (!fs.existsSync(this.log)) return [];
 		const lines = fs.readFileSync(this.log, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line));
 		return lines.filter((line) => line.worker === worker);
@@ -109,6 +109,16 @@ export class Bed {
 			...(args.includes("--session") || args.includes("--no-session") ? [] : ["--session", session]), ...args], { ...this.env, ...env });
 		this.pis.push(pi);
 		return pi;
+	}
+
+	/** A Pi that runs once: `-p`, or `--mode json`. */
+	once(args: string[], env: NodeJS.ProcessEnv = {}): Promise<{ code: number; stdout: string; stderr: string }> {
+		const all = [PI_ENTRY, "-ne", "-e", join(HERE, "faux.ts"), "-e", EXTENSION, "--model", "faux/faux-1", ...args];
+		return new Promise((resolve) => {
+			const child = execFile(process.execPath, all, { cwd: this.work, env: { ...this.env, ...env }, encoding: "utf8", timeout: PATIENCE_MS }, (error, stdout, stderr) =>
+				resolve({ code: typeof error?.code === "number" ? error.code : error ? -1 : 0, stdout, stderr }));
+			child.stdin?.end();
+		});
 	}
 
 	stopDaemon(): void {
@@ -131,7 +141,7 @@ export class Bed {
 export class Pi {
 	readonly events: Json[] = [];
 	readonly process: ChildProcess;
-	readonly exited: Promise<number | string>;
+	private readonly exited: Promise<number | string>;
 	readonly session: string;
 	stderr = "";
 	private readonly watchers = new Set<() => void>();
@@ -231,12 +241,19 @@ export class Pi {
 	/** Ends it as a user does. */
 	async quit(): Promise<number | string> {
 		this.process.stdin?.end();
-		return await this.exited;
+		return await this.left();
 	}
 
 	async kill(): Promise<void> {
 		if (!this.gone) this.process.kill("SIGKILL");
-		await this.exited;
+		await this.left();
+	}
+
+	/** Waits for its end; its exit code, or the signal. */
+	async left(): Promise<number | string> {
+		let timer: NodeJS.Timeout | undefined;
+		const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error(`Pi does not leave; ${this.said()}`)), PATIENCE_MS)));
+		return await Promise.race([this.exited, late]).finally(() => clearTimeout(timer));
 	}
 
 	private said(): string {

@@ -15,11 +15,12 @@ export default function faux(pi: ExtensionAPI): void {
 	const provider = fauxProvider({ provider: "faux", models: [
 		{ id: "faux-1", contextWindow: window, maxTokens: 4096 },
 		{ id: "faux-short", contextWindow: window, maxTokens: 4 },
+		{ id: "faux-thinks", contextWindow: window, maxTokens: 4096, reasoning: true },
 	] });
-	const answer = async (context: { messages: unknown[] }, options: { signal?: AbortSignal } | undefined) => {
+	const answer = async (context: { messages: unknown[] }, options: { signal?: AbortSignal; reasoning?: string } | undefined) => {
 		provider.appendResponses([answer as never]);
 		const messages = context.messages as Said[];
-		if (process.env.FAUX_LOG) fs.appendFileSync(process.env.FAUX_LOG, `${JSON.stringify({ pid: process.pid, worker: process.env.ROOST_WORKER, messages: messages.map((m) => [m.role, textOf(m)]) })}\n`);
+		if (process.env.FAUX_LOG) fs.appendFileSync(process.env.FAUX_LOG, `${JSON.stringify({ pid: process.pid, worker: process.env.ROOST_WORKER, thinking: options?.reasoning, messages: messages.map((m) => [m.role, textOf(m)]) })}\n`);
 		return await perform(stepFor(messages), messages, options?.signal);
 	};
 	provider.setResponses([answer as never]);

@@ -1,10 +1,9 @@
-/** Results inline, calls that park, ways of delivery, print mode, other extensions, and what is told when it cannot work. */
+/** Results inline, calls that park, ways of delivery, other extensions, and what a task may say. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Bed, EXTENSION, HERE, PATIENCE_MS, PI_ENTRY, answerOf, launch, script } from "./bed.ts";
+import { Bed, EXTENSION, HERE, PI_ENTRY, answerOf, launch, script } from "./bed.ts";
 
 const foreground = (...tasks: unknown[]) => ({ call: [["subagents", { tasks, foreground: true }]] });
 const gated = (bed: Bed, name: string) => ({ name, task: script([{ until: bed.file(`gate-${name}`), say: name.toUpperCase() }]) });
@@ -93,32 +92,6 @@ test("follow_up waits for the end of the run, next_turn for the next prompt, pas
 	}
 });
 
-/** A Pi that runs once. */
-function once(bed: Bed, args: string[], env: NodeJS.ProcessEnv = {}): Promise<{ code: number; stdout: string; stderr: string }> {
-	const all = [PI_ENTRY, "-ne", "-e", join(HERE, "faux.ts"), "-e", EXTENSION, "--model", "faux/faux-1", ...args];
-	return new Promise((resolve) => {
-		const child = execFile(process.execPath, all, { cwd: bed.work, env: { ...bed.env, ...env }, encoding: "utf8", timeout: PATIENCE_MS }, (error, stdout, stderr) =>
-			resolve({ code: typeof error?.code === "number" ? error.code : error ? -1 : 0, stdout, stderr }));
-		child.stdin?.end();
-	});
-}
-
-test("print mode waits for what it has launched, and answers with it", async (t) => {
-	const bed = new Bed(t);
-	const tasks = ["a", "b", "c"].map((name) => ({ name, task: script([{ say: name.toUpperCase() }]) }));
-	const { code, stdout } = await once(bed, ["--session", bed.file("print.jsonl"), "-p", script([launch(...tasks), { say: "launched" }], [{ say: "all: $ANSWERS" }])]);
-	assert.deepEqual([code, stdout.trim()], [0, "all: a=A,b=B,c=C"]);
-});
-
-test("print mode ends when its tree is closed elsewhere", async (t) => {
-	const bed = new Bed(t);
-	const run = once(bed, ["--session", bed.file("print.jsonl"), "-p", script([launch(gated(bed, "a")), { say: "launched" }])]);
-	await bed.until("the subagent's turn", () => existsSync(bed.log) && readFileSync(bed.log, "utf8").includes('"worker":"w'));
-	bed.roost("close", "--tree", bed.tree(), "--now");
-	const { code, stdout } = await run;
-	assert.deepEqual([code, stdout.trim()], [0, "launched"]);
-});
-
 test("other extensions are told what happens, and may ask over the bus", async (t) => {
 	const bed = new Bed(t);
 	const heard = bed.file("bus.jsonl");
@@ -193,20 +166,6 @@ test("a host that draws itself gets the lines as text, when they change", async 
 	assert.ok(shown.every((lines, at) => lines !== shown[at - 1]), "nothing is said twice in a row");
 });
 
-test("without the command roost it says in one line what to do, and Pi works on", async (t) => {
-	const bed = new Bed(t);
-	const missing = await once(bed, ["--session", bed.file("m.jsonl"), "-p", script([{ say: "fine" }])], { ROOST_BIN: "", PATH: "/usr/bin:/bin" });
-	assert.deepEqual([missing.code, missing.stdout.trim()], [0, "fine"]);
-	assert.equal(missing.stderr.split("\n").filter((line) => line.includes("Subagents are off")).length, 1);
-	assert.match(missing.stderr, /the command `roost` is not on PATH; install Roost/);
-	const broken = await once(bed, ["--session", bed.file("b.jsonl"), "-p", script([{ say: "fine" }])], { ROOST_BIN: "/no/such/roost" });
-	assert.match(broken.stderr, /ROOST_BIN is \/no\/such\/roost, which is no program/);
-	const pi = bed.pi([], { ROOST_BIN: "/bin/false" });
-	await pi.event("the line", (event) => event.method === "notify" && /Subagents are off: `\/bin\/false daemon start --json` failed/.test(event.message));
-	await pi.does({ call: [["subagents", { tasks: [{ task: "x" }] }]] });
-	assert.match(answerOf(pi.toolResults("subagents")[0]), /not found/, "there is no such tool");
-});
-
 test("what a Pi may not do its subagents and theirs may not do either", async (t) => {
 	const bed = new Bed(t);
 	const pi = bed.pi(["--tools", "read,subagents"]);
@@ -220,16 +179,6 @@ test("what a Pi may not do its subagents and theirs may not do either", async (t
 	assert.match(answerOf(pi.toolResults("subagents").at(-1)), /you do not have the tools bash yourself/);
 });
 
-test("a session that was once opened without a daemon has its tools again when there is one", async (t) => {
-	const bed = new Bed(t);
-	const without = bed.pi([], { ROOST_BIN: "/bin/false" });
-	await without.does();
-	assert.equal(await without.quit(), 0);
-	const pi = bed.pi(["--session", without.session]);
-	await pi.does(launch({ name: "a", task: script([{ say: "A" }]) }));
-	await pi.until("the result", () => pi.arrived().length === 1);
-});
-
 test("a Pi that a worker's command starts is not that worker", async (t) => {
 	const bed = new Bed(t);
 	const pi = bed.pi();
@@ -240,4 +189,22 @@ test("a Pi that a worker's command starts is not that worker", async (t) => {
 	const tool = bed.turns(bed.worker("a").worker).find((turn) => turn.messages.at(-1)?.[0] === "toolResult" && turn.messages.at(-1)?.[1].includes("rc 0"));
 	assert.match(tool?.messages.at(-1)?.[1] ?? "", /^inner\nrc 0/);
 	assert.equal(bed.workers().length, 1);
+});
+
+test("a task has the thinking level that it says, or its launcher's", async (t) => {
+	const bed = new Bed(t);
+	const pi = bed.pi(["--model", "faux/faux-thinks", "--thinking", "low"]);
+	await pi.does(launch({ name: "a", thinking: "high", task: script([{ say: "A" }]) }, { name: "b", task: script([{ say: "B" }]) }));
+	await pi.until("the results", () => pi.arrived().length === 2);
+	assert.deepEqual(["a", "b"].map((name) => bed.turns(bed.worker(name).worker)[0]?.thinking), ["high", "low"]);
+});
+
+test("a call with more tasks than one may have is refused with the number, and starts nothing", async (t) => {
+	const bed = new Bed(t);
+	const pi = bed.pi();
+	await pi.does(launch(...Array.from({ length: 21 }, (_, at) => ({ name: `n${at}`, task: "x" }))));
+	const [refused] = pi.toolResults("subagents");
+	assert.equal(refused.isError, true);
+	assert.match(answerOf(refused), /tasks.*\b20\b/s);
+	assert.deepEqual(bed.workers(), []);
 });

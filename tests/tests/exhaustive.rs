@@ -74,7 +74,12 @@ fn cases() -> Vec<Case> {
         r0.20.0: launch 1, gather-park
         r0.20.1: wait-all
         r0.20.0.0: wait-all";
+    // Everything is read when it parks: it wakes although nothing is owed to it.
+    let late_park = "r0: open, launch 1, gather-wait
+        r0.20: launch 1, gather-wait, park
+        r0.20.0: wait-all";
     let mut all = vec![
+        of("a park with nothing below", 1, late_park, CRASH),
         of("a wait for any above a park", 1, press, CRASH),
         of("a chain of waits", 1, CHAIN_WAIT, CRASH),
         of("a chain of parks", 1, leaf_chain, CRASH),

@@ -26,7 +26,7 @@ pub fn end_of(state: &State, worker: WorkerId) -> Option<End> {
         speaks: worker.speaks(),
         told_before: worker.told,
         usage: worker.accounts.as_ref().map(|_| usage_view::of_worker(worker)),
-        leftovers: worker.leftovers.clone(),
+        leftovers: worker.leftovers.to_vec(),
     })
 }
 

@@ -9,9 +9,11 @@ pub mod joins;
 pub mod names;
 pub mod outbox;
 pub mod seat;
+pub mod seldom;
 pub mod speech;
 pub mod tree;
 pub mod worker;
+pub mod workers;
 
 mod apply;
 mod ends;
@@ -32,6 +34,7 @@ use crate::state::budget::Ledger;
 use crate::state::outbox::Outbox;
 use crate::state::tree::Tree;
 use crate::state::worker::{Answered, SentLog, Worker};
+use crate::state::workers::Workers;
 use crate::time::Mono;
 
 pub use apply::IllegalEvent;
@@ -62,13 +65,13 @@ pub struct State {
     /// How many workers closed trees hold.
     pub closed_workers: usize,
     /// The workers.
-    pub workers: BTreeMap<WorkerId, Worker>,
+    pub workers: Workers,
     /// Whose each execution is.
     pub executions: BTreeMap<ExecutionId, WorkerId>,
     /// The jobs.
     pub jobs: BTreeMap<JobId, Job>,
     /// Launches by launcher and request id.
-    pub requests: BTreeMap<String, JobId>,
+    pub requests: BTreeMap<Box<str>, JobId>,
     /// Who needs attention when.
     pub timers: BTreeSet<(Mono, WorkerId)>,
     /// Which groups of launches are told when.
@@ -84,9 +87,9 @@ pub struct Job {
     /// Digest of the request.
     pub digest: Digest,
     /// Its key in [`State::requests`].
-    pub request: String,
+    pub request: Box<str>,
     /// Its workers, by task index.
-    pub workers: Vec<WorkerId>,
+    pub workers: Box<[WorkerId]>,
 }
 
 /// The part of a lead that owns children, whether it is the root or a worker.
@@ -113,10 +116,10 @@ pub struct Lead<'a> {
 
 impl State {
     /// The key of a launch in [`State::requests`].
-    pub fn request_key(tree: TreeId, owner: Owner, request_id: &str) -> String {
+    pub fn request_key(tree: TreeId, owner: Owner, request_id: &str) -> Box<str> {
         match owner {
-            Owner::Root => format!("{tree}/{request_id}"),
-            Owner::Worker(worker) => format!("{worker}/{request_id}"),
+            Owner::Root => format!("{tree}/{request_id}").into(),
+            Owner::Worker(worker) => format!("{worker}/{request_id}").into(),
         }
     }
 
@@ -213,7 +216,7 @@ impl State {
             if lead.active_children == 0 {
                 continue;
             }
-            for child in &lead.children {
+            for child in lead.children.iter() {
                 if self.workers.get(child).is_some_and(|child| !child.has_ended()) {
                     found.push(*child);
                     open.push(*child);

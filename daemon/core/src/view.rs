@@ -127,7 +127,7 @@ pub fn worker(state: &State, worker: &Worker) -> WorkerView {
         outcome: if let Phase::Ended { outcome } = &worker.phase { Some(outcome.clone()) } else { None },
         epoch: worker.epoch,
         pid: worker.process.map(|process| process.pid),
-        leftovers: worker.leftovers.clone(),
+        leftovers: worker.leftovers.to_vec(),
         active_children: worker.active_children,
         budget_remaining: worker.ledger.remaining(),
         accepted_at_ms: worker.accepted_at.wall_ms,

@@ -66,6 +66,52 @@ test("a daemon that cannot be reached ends a new connection, and not one that wa
 	assert.equal(tries, 3);
 });
 
+test("nobody is said to be missing before a try has found nobody", async (t) => {
+	const missing: boolean[] = [];
+	const { path } = await daemon(t, (call, socket, say, connections) => {
+		if (connections === 3) return void socket.destroy();
+		if (call.id === 0) return say(WELCOME);
+		if (connections === 2) socket.destroy();
+		else say({ id: call.id, result: {} });
+	});
+	const reach = async (isMissing: boolean) => (missing.push(isMissing) === 1 ? `${path}-none` : path);
+	await connect(t, path, { reach }).call("cap", {}).catch(() => {});
+	assert.deepEqual(missing, [false, true]);
+	missing.length = 1;
+	await connect(t, path, { reach }).call("cap", {});
+	assert.deepEqual(missing.slice(1), [false, false, true]);
+});
+
+test("a hello without an answer ends a connection that is new, and is said again on one that was there", { timeout: 60_000 }, async (t) => {
+	const silent = await daemon(t, () => {});
+	const patience = { answerMs: 50, backMs: 60_000 };
+	await assert.rejects(connect(t, silent.path, { patience }).call("cap", {}), /^Error: hello: no answer from roostd within 0\.05 s$/);
+	const { path } = await daemon(t, (call, socket, say, connections) => {
+		if (call.id === 0) return void (connections !== 2 && say(WELCOME));
+		if (connections === 1) socket.destroy();
+		else say({ id: call.id, result: {} });
+	});
+	await connect(t, path, { patience }).call("cap", {});
+});
+
+test("a daemon that never comes ends a new connection; one that was there is looked for, and its absence is told", { timeout: 60_000 }, async (t) => {
+	const patience = { backMs: 50 };
+	await assert.rejects(connect(t, "/no/such/socket", { patience }).call("cap", {}), /^Error: roostd is away and has not come back within 0\.05 s$/);
+	let isThere = true;
+	const { path } = await daemon(t, (call, socket, say) => {
+		if (!isThere) return void socket.destroy();
+		if (call.id === 0) return say(WELCOME);
+		say({ id: call.id, result: {} });
+		isThere = call.method !== "pause";
+		if (!isThere) socket.end();
+	});
+	const told = new Promise<Error>((resolve) => {
+		const connection = connect(t, path, { patience, onAway: resolve, onWelcome: () => void connection.call("pause", { paused: true }).catch(() => {}) });
+	});
+	assert.match((await told).message, /away/);
+	isThere = true;
+});
+
 test("a call is given up by its signal, and by patience with a daemon that is silent or away", async (t) => {
 	const silent = await daemon(t, (call, _socket, say) => void (call.id === 0 && say(WELCOME)));
 	const patience = { answerMs: 20, backMs: 20 };

@@ -1,5 +1,6 @@
 /** Deliveries: what is handed to Pi, once, and acknowledged when it has entered. */
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { Deliveries } from "../../../client/pi/delivery.ts";
 import { FakePi, delivery, later, message } from "./fake.ts";
@@ -28,6 +29,32 @@ test("what is handed over while a settle is under way is in the conversation onc
 	made.turnEnd(false);
 	assert.equal(pi.handed.length, 1);
 	assert.deepEqual(acked, [[1]]);
+	made.end();
+});
+
+test("a turn without items that could not begin comes again", () => {
+	const pi = new FakePi();
+	const { made } = deliveries(pi);
+	made.arrived({ wake: true, active_children: 0, items: [] });
+	assert.match(pi.handed[0]?.content ?? "", /None of your subagents is active/);
+	made.agentSettled(pi.ctx);
+	made.look();
+	assert.equal(pi.handed.length, 2);
+	made.end();
+});
+
+test("waiting for what may never come leaves nothing at the signal", async () => {
+	const { made } = deliveries(new FakePi());
+	const { signal } = new AbortController();
+	let looks = 0;
+	const waited = made.arrives(() => ++looks < 4, signal);
+	for (let at = 0; at < 4; at += 1) {
+		assert.ok(getEventListeners(signal, "abort").length <= 1);
+		made.look();
+		await later();
+	}
+	await waited;
+	assert.equal(getEventListeners(signal, "abort").length, 0);
 	made.end();
 });
 

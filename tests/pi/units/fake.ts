@@ -14,8 +14,12 @@ export class FakePi {
 	readonly entries: { type: string; customType?: string; details?: unknown; data?: unknown }[] = [];
 	readonly handlers: Record<string, (event: unknown, ctx: unknown) => void> = {};
 	tools = ["read", ...TOOL_NAMES];
+	onHanded: (() => void) | undefined;
 	readonly api = {
-		sendMessage: (message: Handed) => void this.handed.push(message),
+		sendMessage: (message: Handed) => {
+			this.handed.push(message);
+			this.onHanded?.();
+		},
 		on: (event: string, handler: (event: unknown, ctx: unknown) => void) => void (this.handlers[event] = handler),
 		getActiveTools: () => this.tools,
 		setActiveTools: (tools: string[]) => void (this.tools = tools),

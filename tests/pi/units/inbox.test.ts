@@ -63,7 +63,7 @@ test("what was handed out and not accepted comes again", () => {
 	assert.deepEqual(numbers(box, 0), [1, 2]);
 	assert.deepEqual(numbers(box, 0), []);
 	box.accepted([1]);
-	box.giveBack();
+	box.giveBack(false);
 	assert.deepEqual(numbers(box, 0), [2]);
 });
 

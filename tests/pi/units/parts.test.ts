@@ -11,7 +11,7 @@ import { LINE_BYTES_MAX, LineReader } from "../../../client/pi/lines.ts";
 import type { WorkerStatus } from "../../../client/pi/protocol.ts";
 import { runningLine } from "../../../client/pi/status.ts";
 import { turnEnd } from "../../../client/pi/turn.ts";
-import { UsageMeter, nanoDollars } from "../../../client/pi/usage.ts";
+import { UsageMeter, isUnpriced, nanoDollars } from "../../../client/pi/usage.ts";
 import { tooOld } from "../../../client/pi/versions.ts";
 import { visible, visibleLine } from "../../../client/pi/visible.ts";
 
@@ -47,6 +47,8 @@ test("money is counted in whole nano-dollars, and no price is not free", () => {
 	});
 	meter.turn({ input: 1, output: 0, cacheRead: 0, cacheWrite: 0, cost: { total: 0 } }, { input: 0, output: 0 });
 	assert.equal(meter.report().cost_unknown, true);
+	const free = { input: 1, output: 0, cacheRead: 0, cacheWrite: 0, cost: { total: 0 } };
+	assert.deepEqual([isUnpriced(free), isUnpriced(free, { input: 0, output: 1 }), isUnpriced({ ...free, input: 0 })], [true, false, false]);
 	assert.equal(meter.report().sequence, 3);
 });
 

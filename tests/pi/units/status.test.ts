@@ -4,12 +4,15 @@ import { test } from "node:test";
 import { conversationText } from "../../../client/pi/conversation.ts";
 import { collectCombinedUsageStatusLine, sessionUsage } from "../../../client/pi/combined.ts";
 import { elapsed, runningLine, usageLine } from "../../../client/pi/status.ts";
-import { NO_USAGE } from "../../../client/pi/details.ts";
+import { SUBAGENT_RECORD_TYPE } from "../../../client/pi/contracts.ts";
+import { NO_USAGE, compactDetails, detailsFrom, singleResult } from "../../../client/pi/details.ts";
+import { completion } from "./fake.ts";
 import type { WorkerState, WorkerStatus } from "../../../client/pi/protocol.ts";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+const used = (cost: number) => ({ input: 10, output: 2, cache_read: 0, cache_write: 0, cost, turns: 1, tool_calls: 0 });
 const worker = (name: string, state: WorkerState): WorkerStatus => ({ name, state, execution: `x-${name}` }) as WorkerStatus;
 
 test("who runs: names and times, overflow, queue and idle; nothing when all have ended", () => {
@@ -31,6 +34,18 @@ test("what it cost: from the first subagent on, an unknown price is not free", (
 	const live = [{ name: "a", worker: "w1", executions: 1, own: { input: 2_000, output: 10, cache_read: 30, cache_write: 0, cost: 250_000_000, turns: 1, tool_calls: 0 }, total: {}, workers: 1 }] as never[];
 	assert.equal(collectCombinedUsageStatusLine(entries, live), "WITH SUBS ↑2.1k ↓16 R30 W0 $1.000 (1 subagent)");
 	assert.equal(usageLine({ ...NO_USAGE, input: 1_500_000, costUnknown: true }, 2), "WITH SUBS ↑1.5M ↓0 $0.000+? (2 subagents)");
+});
+
+test("what was stopped counts in a session whose tree is not open any more; messages of others do not", () => {
+	const stopped = { ...completion(1, "x1"), outcome: { status: "stopped" as const }, usage: { own: used(250_000_000), total: used(750_000_000), workers: 2 } };
+	const data = compactDetails(detailsFrom([singleResult(stopped)]));
+	const foreign = { type: "custom_message", customType: "another", details: compactDetails(detailsFrom([singleResult({ ...stopped, worker: "w9", execution: "x9" })])) };
+	assert.equal(collectCombinedUsageStatusLine([{ type: "custom", customType: SUBAGENT_RECORD_TYPE, data }, foreign] as never[]), "WITH SUBS ↑10 ↓2 $0.750 (2 subagents)");
+});
+
+test("tokens of the session without any money have no known price", () => {
+	const said = (cost: object) => [{ type: "message", message: { role: "assistant", content: [], usage: { input: 5, output: 1, cacheRead: 0, cacheWrite: 0, ...cost } } }] as never[];
+	assert.deepEqual([said({ cost: { total: 0 } }), said({}), said({ cost: { total: 0.1 } })].map((entries) => sessionUsage(entries).costUnknown), [true, true, undefined]);
 });
 
 test("a conversation is readable while its last line is being written", () => {

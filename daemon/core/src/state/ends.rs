@@ -7,8 +7,9 @@ use crate::event::{Owner, StopCause};
 use crate::state::State;
 use crate::state::apply::Applied;
 use crate::state::joins::Arrival;
-use crate::state::outbox::Item;
-use crate::state::worker::{Answered, Phase};
+use crate::state::outbox::{Item, Outbox};
+use crate::state::seldom::Rare;
+use crate::state::worker::Phase;
 use crate::time::Now;
 
 impl State {
@@ -19,8 +20,8 @@ impl State {
             let by_operator = w.stop.is_some_and(|stop| stop.cause == StopCause::Operator);
             of = Some((w.tree, w.owner, w.execution, w.joined, by_operator));
             w.ended_at = Some(at);
-            left = w.outbox.take_all();
-            w.answered = Answered::default();
+            left = w.outbox.used().map(Outbox::take_all).unwrap_or_default();
+            w.answered = Rare::default();
             w.held = None;
             w.joins = None;
             let alone = w.active_children == 0;

@@ -10,6 +10,7 @@ use crate::state::apply::Applied;
 use crate::state::budget::Ledger;
 use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
+use crate::state::seldom::Rare;
 use crate::state::speech::Held;
 use crate::state::worker::{Answered, SentLog};
 use crate::time::{Mono, Now};
@@ -54,10 +55,10 @@ impl State {
 /// What a lead owns, to change it.
 pub(super) struct Owned<'a> {
     pub(super) ledger: &'a mut Ledger,
-    pub(super) outbox: &'a mut Outbox,
-    pub(super) answered: &'a mut Answered,
-    pub(super) sent: &'a mut SentLog,
-    pub(super) children: &'a mut BTreeSet<WorkerId>,
+    pub(super) outbox: &'a mut Rare<Outbox>,
+    pub(super) answered: &'a mut Rare<Answered>,
+    pub(super) sent: &'a mut Rare<SentLog>,
+    pub(super) children: &'a mut Rare<BTreeSet<WorkerId>>,
     pub(super) active_children: &'a mut u32,
     pub(super) held: Option<&'a mut Held>,
     joins: JoinsOf<'a>,

@@ -24,8 +24,8 @@ pub fn defect(name: &str) -> Option<&'static str> {
 }
 
 /// The form by which names are compared: upper and lower case are the same.
-pub fn folded(name: &str) -> String {
-    name.to_lowercase()
+pub fn folded(name: &str) -> Box<str> {
+    name.to_lowercase().into()
 }
 
 /// A stem for made-up names out of anything: what the rule does not allow is left out.

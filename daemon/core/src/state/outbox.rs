@@ -101,6 +101,11 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// An empty one.
+    pub(super) const fn new() -> Self {
+        Self { next_seq: 0, items: BTreeMap::new(), acked: VecDeque::new(), by_execution: BTreeMap::new(), words: 0, calls: 0 }
+    }
+
     /// Owes one more thing, under the next number.
     pub fn push(&mut self, item: Item) {
         self.next_seq += 1;

@@ -221,8 +221,8 @@ impl State {
         })?;
         let (tree, owner) = of.ok_or("it has no lead")?;
         self.executions.insert(execution, id);
-        let request = format!("{id}/{job}");
-        self.jobs.insert(job, Job { tree, digest: Default::default(), request, workers: vec![id] });
+        let request = format!("{id}/{job}").into();
+        self.jobs.insert(job, Job { tree, digest: Default::default(), request, workers: [id].into() });
         self.on_lead(tree, owner, at, |lead| {
             lead.children.insert(id);
             *lead.active_children += 1;

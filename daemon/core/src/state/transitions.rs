@@ -1,7 +1,5 @@
 //! How one worker passes from phase to phase. It knows nobody else: what an event means beyond its worker is in `apply.rs`.
 
-use std::collections::BTreeSet;
-
 use roost_proto::id::{Epoch, ExecutionId};
 use roost_proto::limits::LEFTOVERS_LISTED_MAX;
 use roost_proto::link::ProcessIdentity;
@@ -10,14 +8,15 @@ use crate::event::{AcceptedTask, Grant, JobAccepted, Runner};
 use crate::state::apply::Applied;
 use crate::state::budget::Ledger;
 use crate::state::outbox::{Item, Outbox};
+use crate::state::seldom::Rare;
 use crate::state::speech::Speech;
-use crate::state::worker::{Answered, Phase, Seat, SentLog, Starting, Stop, Worker};
+use crate::state::worker::{Phase, Seat, Starting, Stop, Worker};
 use crate::time::{Mono, Now};
 
 /// A worker as a job makes it.
 pub(super) fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, depth: u32, at: Now) -> Worker {
     let speaks = task.runner == Runner::Worker;
-    let mut outbox = Outbox::default();
+    let mut outbox: Rare<Outbox> = Rare::default();
     if speaks {
         outbox.push(Item::Task);
     }
@@ -35,25 +34,25 @@ pub(super) fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, dep
         depth,
         group: task.group,
         ledger: Ledger::new(task.allowance),
-        children: BTreeSet::new(),
+        children: Rare::default(),
         active_children: 0,
         descendants: 0,
         outbox,
-        answered: Answered::default(),
-        sent: SentLog::default(),
+        answered: Rare::default(),
+        sent: Rare::default(),
         speech: speaks.then(Box::default),
         accounts: None,
         joins: None,
         joined: None,
         held: None,
         told: false,
-        past: Vec::new(),
+        past: Rare::default(),
         epoch_before: Epoch(0),
         phase: Phase::Queued,
         slot: false,
         epoch: Epoch(0),
         process: None,
-        leftovers: Vec::new(),
+        leftovers: Rare::default(),
         stop: None,
         context: None,
         owed_turn: false,

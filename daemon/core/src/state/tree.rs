@@ -11,6 +11,7 @@ use crate::state::accounts::Accounts;
 use crate::state::budget::Ledger;
 use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
+use crate::state::seldom::Rare;
 use crate::state::worker::{Answered, SentLog};
 use crate::time::{Mono, Now};
 
@@ -43,12 +44,12 @@ pub struct Tree {
     /// What the root may launch.
     pub ledger: Ledger,
     /// What the root is owed.
-    pub outbox: Outbox,
+    pub outbox: Rare<Outbox>,
     /// The root's last waits.
-    pub answered: Answered,
+    pub answered: Rare<Answered>,
     /// The root's last words.
-    #[serde(default, skip_serializing_if = "SentLog::is_empty")]
-    pub sent: SentLog,
+    #[serde(default, skip_serializing_if = "Rare::is_unused")]
+    pub sent: Rare<SentLog>,
     /// Numbers the connections that held the root's lease; 0: none ever did.
     #[serde(default)]
     pub lease: u64,
@@ -62,11 +63,11 @@ pub struct Tree {
     #[serde(default)]
     pub events: u64,
     /// The root's children that have not ended, in the order of their launch.
-    pub children: BTreeSet<WorkerId>,
+    pub children: Rare<BTreeSet<WorkerId>>,
     /// How many they are.
     pub active_children: u32,
     /// All names that were ever taken, folded.
-    pub names: BTreeMap<String, WorkerId>,
+    pub names: BTreeMap<Box<str>, WorkerId>,
     /// All its workers, in the order of their launch.
     pub workers: BTreeSet<WorkerId>,
     /// Counts made-up names.

@@ -9,11 +9,10 @@ use crate::state::accounts::Accounts;
 use crate::state::apply::Applied;
 use crate::state::budget::Ledger;
 use crate::state::joins::Joins;
-use crate::state::outbox::Outbox;
 use crate::state::seat::Standing;
+use crate::state::seldom::Rare;
 use crate::state::transitions::new_worker;
 use crate::state::tree::{Counts, Lane, Tree};
-use crate::state::worker::{Answered, SentLog};
 use crate::state::{Job, State, names};
 use crate::time::Now;
 
@@ -35,14 +34,14 @@ impl State {
             interrupted: VecDeque::new(),
             opened_at: at,
             closed_at: None,
-            outbox: Outbox::default(),
-            answered: Answered::default(),
-            sent: SentLog::default(),
+            outbox: Rare::default(),
+            answered: Rare::default(),
+            sent: Rare::default(),
             lease: 0,
             accounts: Accounts::default(),
             joins: Joins::default(),
             events: 0,
-            children: BTreeSet::new(),
+            children: Rare::default(),
             active_children: 0,
             names: BTreeMap::new(),
             workers: BTreeSet::new(),
@@ -117,7 +116,7 @@ impl State {
             }
             tree.workers.insert(task.worker);
             self.executions.insert(task.execution, task.worker);
-            self.workers.insert(task.worker, worker);
+            self.workers.insert(worker);
             self.reseat(task.worker, Standing::of(None));
         }
         let workers: Vec<WorkerId> = job.tasks.iter().map(|task| task.worker).collect();
@@ -149,7 +148,7 @@ impl State {
         self.count_above(job.owner, i64::try_from(workers.len()).unwrap_or(i64::MAX));
         let request = Self::request_key(job.tree, job.owner, &job.request_id);
         self.requests.insert(request.clone(), job.job);
-        self.jobs.insert(job.job, Job { tree: job.tree, digest: job.digest, request, workers });
+        self.jobs.insert(job.job, Job { tree: job.tree, digest: job.digest, request, workers: workers.into() });
         Ok(())
     }
 }

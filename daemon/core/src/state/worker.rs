@@ -15,6 +15,7 @@ use crate::state::accounts::Accounts;
 use crate::state::budget::Ledger;
 use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
+use crate::state::seldom::Rare;
 use crate::state::speech::{Held, Speech};
 use crate::time::{Mono, Now};
 
@@ -51,19 +52,19 @@ pub struct Worker {
     /// What it may launch.
     pub ledger: Ledger,
     /// Its children that have not ended, in the order of their launch.
-    pub children: BTreeSet<WorkerId>,
+    pub children: Rare<BTreeSet<WorkerId>>,
     /// How many they are.
     pub active_children: u32,
     /// How many workers were launched below it, or came to be there.
     #[serde(default)]
     pub descendants: u64,
     /// What it is owed.
-    pub outbox: Outbox,
+    pub outbox: Rare<Outbox>,
     /// The last waits that were answered, for repeats after a lost connection.
-    pub answered: Answered,
+    pub answered: Rare<Answered>,
     /// The last words that it has sent, for the same.
-    #[serde(default, skip_serializing_if = "SentLog::is_empty")]
-    pub sent: SentLog,
+    #[serde(default, skip_serializing_if = "Rare::is_unused")]
+    pub sent: Rare<SentLog>,
     /// How it stands with the worker protocol; `None` for a plain command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speech: Option<Box<Speech>>,
@@ -83,8 +84,8 @@ pub struct Worker {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told: bool,
     /// Its executions before this one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub past: Vec<Past>,
+    #[serde(default, skip_serializing_if = "Rare::is_unused")]
+    pub past: Rare<Vec<Past>>,
     /// The first incarnation of its execution was numbered after this one.
     #[serde(default)]
     pub epoch_before: Epoch,
@@ -97,8 +98,8 @@ pub struct Worker {
     /// The process of that incarnation, from its start until it and its descendants are gone.
     pub process: Option<ProcessIdentity>,
     /// What the processes of its execution left behind, where that is kept: as it was when each of them ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub leftovers: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Rare::is_unused")]
+    pub leftovers: Rare<Vec<u32>>,
     /// It is being ended.
     pub stop: Option<Stop>,
     /// Its saved context.
