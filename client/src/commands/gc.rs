@@ -1,8 +1,8 @@
 //! `roost gc`: forgets closed trees now, or says what would go.
 
 use clap::Args;
+use roost::Connection;
 use roost::proto::message::daemon::{DaemonGc, DaemonGcReply};
-use roost::{Connection, Start};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -31,9 +31,7 @@ impl GcArgs {
     /// Asks until there is no more to forget, and prints.
     pub fn run(self, setup: &Setup, out: &mut Out) -> Result<Exit, Failure> {
         let config = setup.config()?.without_identity();
-        // Without a daemon nothing is locked by it either, but the journal is its alone.
-        let start = if setup.no_start { Start::Never } else { config.start };
-        let mut connection = Connection::dial(roost::Config { start, ..config })?;
+        let mut connection = Connection::dial(config)?;
         let request = DaemonGc { older_than_ms: self.older_than, max_bytes: self.max_size, dry_run: self.dry_run };
         let mut whole = connection.daemon_gc(&request)?;
         let mut goes_on = whole.more && !self.dry_run;
