@@ -136,3 +136,26 @@ fn an_unknown_profile_names_the_known_ones_and_a_project_alone_makes_none() {
     // Nobody gives what the user has not given.
     assert_eq!(config.profile("pi"), Err(ProfileError::MoreTools { tools: vec!["browse".into()] }));
 }
+
+#[test]
+fn the_profile_for_pi_in_the_docs_is_what_the_extension_builds() {
+    let page = include_str!("../../../docs/config.md");
+    let example = page.split("```toml\n").find(|part| part.contains("[profile.pi]")).unwrap().split("```").next().unwrap();
+    let launch = include_str!("../../../client/pi/launch.ts");
+    let tools = launch.split_once("TOOL_NAMES = [").unwrap().1.split_once(']').unwrap().0;
+    let tools: Vec<&str> = tools.split(',').map(|name| name.trim().trim_matches('"')).collect();
+    let pi = Scene::new(example, "").load(&[]).profile("pi").unwrap();
+    let asked = Asked { model: Some("p/m".into()), thinking: Some("high".into()), tools: Some(vec!["read".into()]), words: Vec::new() };
+    let command = words(&pi, &asked);
+    let passed_on = format!(" --model p/m --thinking high --tools read,{}", tools.join(","));
+    assert!(command.ends_with(&passed_on), "{command}");
+    let flags = command.trim_end_matches(&passed_on).split(' ').filter(|word| word.starts_with('-'));
+    for flag in flags {
+        assert!(launch.contains(&format!("\"{flag}\"")), "{flag}");
+    }
+    let built = launch.lines().find(|line| line.contains("const argv = [")).unwrap();
+    for word in ["--import", "--mode", "rpc", "-ne"] {
+        assert!(built.contains(&format!("\"{word}\"")) && command.contains(word), "{word}: {built}");
+    }
+    assert!(command.contains("preflight.mjs") && command.contains("client/pi/index.ts"), "{command}");
+}
