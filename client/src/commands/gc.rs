@@ -13,8 +13,8 @@ use crate::values;
 /// Forget closed trees with their results and files, the oldest first, and give the room back
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost gc --dry-run\n  roost gc --older-than 7d\n  roost gc --max-size 1G\n\n\
-    Without --older-than and --max-size it is what the daemon does by itself (--retention, 30d). Open trees stay, and so does a tree\n\
-    with a result that its root has not read: `roost result NAME --tree ID`, or `roost wait`, before it is closed.")]
+    Without --older-than and --max-size it is what the daemon does by itself (--retention, 30d). Open trees stay, and so does a tree with\n\
+    a result that its root has not read; `roost result NAME --tree ID` reads it.")]
 pub struct GcArgs {
     /// Only say which would go, and what they take
     #[arg(long)]
