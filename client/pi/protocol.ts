@@ -34,6 +34,7 @@ export interface Methods {
   "daemon.metrics": { params: DaemonMetrics; result: DaemonMetricsReply };
   "daemon.stop": { params: DaemonStop; result: DaemonStopReply };
   "daemon.restart": { params: DaemonRestart; result: DaemonRestartReply };
+  "daemon.gc": { params: DaemonGc; result: DaemonGcReply };
 }
 
 /** Each notification that a daemon sends: what it carries. */
@@ -138,6 +139,37 @@ export type Close = {
 export type Closed = {
   /** How many active workers were stopped for it. */
   stopped: number,
+};
+
+/** Forgets closed trees with their results and files, the oldest first, and gives the journal's room back. A tree stays while its root
+ * is owed a result that nobody has read. */
+export type DaemonGc = {
+  /** Those that were closed at least so many milliseconds ago. Without this and `max_bytes`: those that retention says. */
+  older_than_ms?: number | null,
+  /** The oldest, until outputs and transcripts of all closed trees that are left take no more bytes than this. */
+  max_bytes?: number | null,
+  /** Only say what would go. */
+  dry_run?: boolean,
+};
+
+/** Answer to [`DaemonGc`]. */
+export type DaemonGcReply = {
+  /** The trees that are gone, or would be. */
+  trees: Array<SweptTree>,
+  /** There are more of them: the next call goes on. */
+  more: boolean,
+  /** How many there were in all, those that `more` stands for included. */
+  total: number,
+  /** How many workers those have. */
+  workers: number,
+  /** What their outputs and transcripts take. */
+  bytes: number,
+  /** How many trees stay for results that nobody has read. */
+  kept_unread: number,
+  /** What the journal's files took before. */
+  journal_bytes_before: number,
+  /** What they take now. */
+  journal_bytes: number,
 };
 
 /** Asks for what is counted of the daemon's work. */
@@ -989,6 +1021,20 @@ export type Submitter = {
   cwd: Bytes,
   /** Its file mode creation mask. */
   umask: number,
+};
+
+/** A tree that [`DaemonGc`] takes. */
+export type SweptTree = {
+  /** Which. */
+  tree: TreeId,
+  /** Its key. */
+  key?: string | null,
+  /** When it was closed. */
+  closed_at_ms: number,
+  /** How many workers it has. */
+  workers: number,
+  /** What their outputs and transcripts take. */
+  bytes: number,
 };
 
 /** One task. */

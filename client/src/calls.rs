@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use roost_proto::limits::{ACK_ITEMS_MAX, CONTEXT_BYTES_MAX};
 use roost_proto::message::daemon::{
-    DaemonMetrics, DaemonMetricsReply, DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply, DaemonStop, DaemonStopReply,
+    DaemonGc, DaemonGcReply, DaemonMetrics, DaemonMetricsReply, DaemonRestart, DaemonRestartReply, DaemonStatus, DaemonStatusReply,
+    DaemonStop, DaemonStopReply,
 };
 use roost_proto::message::deliver::{Ack, AckReply, Inbox, InboxReply};
 use roost_proto::message::events::{EventsReply, ReadEvents};
@@ -222,6 +223,11 @@ impl Connection {
     /// Ends the daemon; blocks until nothing runs any more.
     pub fn daemon_stop(&mut self, request: &DaemonStop) -> Result<DaemonStopReply, Error> {
         self.call_with(Policy::ONCE, || request.clone())
+    }
+
+    /// Forgets closed trees. A repeat is another sweep, which finds what is left.
+    pub fn daemon_gc(&mut self, request: &DaemonGc) -> Result<DaemonGcReply, Error> {
+        self.call_with(Policy::WAITS, || request.clone())
     }
 
     /// Starts the broker anew.

@@ -3,10 +3,12 @@
 pub mod cap;
 pub mod close;
 pub mod completions;
+pub mod config;
 pub mod daemon;
 pub mod doctor;
 pub mod events;
 pub mod export;
+pub mod gc;
 pub mod inbox;
 pub mod interrupt;
 pub mod logs;

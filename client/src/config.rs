@@ -1,6 +1,6 @@
 //! Where the daemon is and who we are, from the environment and what the caller asks for.
 //!
-//! The only reader of `ROOST_*`, `XDG_*` and `HOME`; it opens no connection.
+//! The only reader of `ROOST_*`, `XDG_*` and `HOME`, but for what is configured (`roost-config`); it opens no connection.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -3,6 +3,7 @@
 mod candidates;
 mod cli;
 mod commands;
+mod conf;
 mod exit;
 mod failure;
 mod outline;

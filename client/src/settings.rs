@@ -1,8 +1,10 @@
-//! The settings of a new tree as flags, for `run` and `open` alike.
+//! The settings of a new tree as flags, for `run` and `open` alike. What is configured (`docs/config.md`) holds where no flag says more.
 
 use clap::{Args, ValueEnum};
-use roost::proto::message::session::DeliveryMode;
-use roost::proto::message::tree::{BlockedWait, InterruptScope, Join, Leftovers, OnParentFailure, Settings};
+use roost::proto::message::tree::Settings;
+#[cfg(test)]
+use roost_config::KEYS;
+use roost_config::{Config, Key, Value, key};
 
 use crate::output::note;
 use crate::values;
@@ -114,32 +116,28 @@ enum Scope {
 impl SettingsArgs {
     /// The first flag that was given, if any: they make sense for a new tree only.
     pub fn given(&self) -> Option<&'static str> {
-        self.given_where(|_| true).first().copied()
+        self.values().first().map(|(key, _)| key.flag)
     }
 
-    /// The flags that were given and ask for something else than what an open tree has.
-    fn without_effect_on(&self, tree: &Settings) -> Vec<&'static str> {
-        let asked = self.over(tree.clone());
-        self.given_where(|differs| differs(&asked, tree))
-    }
-
-    fn given_where(&self, wanted: impl Fn(fn(&Settings, &Settings) -> bool) -> bool) -> Vec<&'static str> {
-        type Differs = fn(&Settings, &Settings) -> bool;
-        let flags: [(&'static str, bool, Differs); 12] = [
-            ("--cap", self.cap.is_some(), |a, b| a.cap != b.cap),
-            ("--budget", self.budget.is_some(), |a, b| a.budget != b.budget),
-            ("--blocked-wait", self.blocked_wait.is_some(), |a, b| a.blocked_wait != b.blocked_wait),
-            ("--leftovers", self.leftovers.is_some(), |a, b| a.leftovers != b.leftovers),
-            ("--on-parent-failure", self.on_parent_failure.is_some(), |a, b| a.on_parent_failure != b.on_parent_failure),
-            ("--stop-grace", self.stop_grace.is_some(), |a, b| a.stop_grace_ms != b.stop_grace_ms),
-            ("--interrupt-scope", self.interrupt_scope.is_some(), |a, b| a.interrupt_scope != b.interrupt_scope),
-            ("--depth", self.depth.is_some(), |a, b| a.depth_max != b.depth_max),
-            ("--group-cap", !self.group_cap.is_empty(), |a, b| a.group_caps != b.group_caps),
-            ("--set", !self.set.is_empty(), |a, b| a.timing != b.timing),
-            ("--delivery", self.delivery.is_some(), |a, b| a.delivery != b.delivery),
-            ("--join", self.join.is_some(), |a, b| a.join != b.join),
+    /// What the flags say, in the order in which it holds.
+    pub fn values(&self) -> Vec<(&'static Key, Value)> {
+        let count = |number: Option<u64>| number.map(Value::Number);
+        let caps = (!self.group_cap.is_empty()).then(|| Value::Caps(self.group_cap.iter().cloned().collect()));
+        let flags = [
+            ("tree.cap", count(self.cap.map(Into::into))),
+            ("tree.budget", count(self.budget)),
+            ("tree.blocked_wait", word(self.blocked_wait)),
+            ("tree.leftovers", word(self.leftovers)),
+            ("tree.on_parent_failure", word(self.on_parent_failure)),
+            ("tree.stop_grace", self.stop_grace.map(Value::Time)),
+            ("tree.interrupt_scope", word(self.interrupt_scope)),
+            ("tree.depth", count(self.depth.map(Into::into))),
+            ("tree.group_cap", caps),
+            ("tree.delivery", word(self.delivery)),
+            ("tree.join", word(self.join)),
         ];
-        flags.into_iter().filter(|(_, given, differs)| *given && wanted(*differs)).map(|(flag, ..)| flag).collect()
+        let flags = flags.into_iter().filter_map(|(name, value)| Some((key(name)?, value?)));
+        flags.chain(self.set.iter().map(|change| (change.key, change.value.clone()))).collect()
     }
 
     /// Tells whoever asked an open tree for other settings that it keeps its own.
@@ -151,79 +149,73 @@ impl SettingsArgs {
         }
     }
 
-    /// As the wire has them.
-    pub fn settings(&self) -> Settings {
-        self.over(Settings::default())
+    /// The flags that were given and ask for something else than what an open tree has.
+    fn without_effect_on(&self, tree: &Settings) -> Vec<&'static str> {
+        let differs = |(key, value): &(&'static Key, Value)| key.get(&mut tree.clone()) != *value;
+        let mut flags: Vec<&'static str> = self.values().into_iter().filter(differs).map(|(key, _)| key.flag).collect();
+        flags.dedup();
+        flags
     }
 
-    /// These settings, with what was asked for.
-    fn over(&self, default: Settings) -> Settings {
-        Settings {
-            cap: self.cap.unwrap_or(default.cap),
-            budget: self.budget.unwrap_or(default.budget),
-            blocked_wait: self.blocked_wait.map_or(default.blocked_wait, |how| match how {
-                Blocked::Lend => BlockedWait::Lend,
-                Blocked::Refuse => BlockedWait::Refuse,
-            }),
-            leftovers: self.leftovers.map_or(default.leftovers, |how| match how {
-                Left::End => Leftovers::End,
-                Left::Keep => Leftovers::Keep,
-            }),
-            on_parent_failure: self.on_parent_failure.map_or(default.on_parent_failure, |how| match how {
-                Orphans::Stop => OnParentFailure::Stop,
-                Orphans::Adopt => OnParentFailure::Adopt,
-            }),
-            stop_grace_ms: self.stop_grace.unwrap_or(default.stop_grace_ms),
-            depth_max: self.depth.unwrap_or(default.depth_max),
-            interrupt_scope: self.interrupt_scope.map_or(default.interrupt_scope, |what| match what {
-                Scope::All => InterruptScope::All,
-                Scope::Foreground => InterruptScope::Foreground,
-                Scope::None => InterruptScope::None,
-            }),
-            group_caps: default.group_caps.into_iter().chain(self.group_cap.iter().cloned()).collect(),
-            delivery: self.delivery.map_or(default.delivery, |when| match when {
-                Delivery::Steer => DeliveryMode::Steer,
-                Delivery::FollowUp => DeliveryMode::FollowUp,
-                Delivery::NextTurn => DeliveryMode::NextTurn,
-                Delivery::Passive => DeliveryMode::Passive,
-            }),
-            join: self.join.map_or(default.join, |how| match how {
-                Joined::Async => Join::Async,
-                Joined::Group => Join::Group,
-                Joined::Smart => Join::Smart,
-            }),
-            timing: timing::changed(default.timing, &self.set),
-        }
+    /// As the wire has them: what the flags say on top of what is configured.
+    pub fn settings(&self, configured: &Config) -> Settings {
+        let mut settings = configured.settings();
+        self.values().iter().for_each(|(key, value)| key.put(&mut settings, value));
+        settings
     }
+}
+
+/// The word of a choice.
+fn word<C: ValueEnum>(choice: Option<C>) -> Option<Value> {
+    choice?.to_possible_value().map(|value| Value::Word(value.get_name().to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{Args, FromArgMatches};
 
     use super::*;
 
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        settings: SettingsArgs,
-    }
-
-    fn asked(line: &str) -> SettingsArgs {
-        Line::try_parse_from(line.split(' ')).unwrap().settings
+    fn parsed(words: &[&str]) -> SettingsArgs {
+        let command = SettingsArgs::augment_args(clap::Command::new("x"));
+        let matches = command.try_get_matches_from(std::iter::once(&"x").chain(words)).unwrap();
+        SettingsArgs::from_arg_matches(&matches).unwrap()
     }
 
     #[test]
-    fn what_an_open_tree_has_already_is_not_without_effect_and_what_was_not_asked_for_is_not_compared() {
-        let tree =
-            asked("roost --cap 3 --group-cap a=1 --group-cap b=2 --set hold=1s --set idle=1m --join group --delivery follow_up").settings();
-        for same in ["roost", "roost --cap 3", "roost --group-cap b=2", "roost --set idle=60s", "roost --join group --set hold=1s"] {
-            assert_eq!(asked(same).without_effect_on(&tree), Vec::<&str>::new(), "{same}");
+    fn every_flag_and_every_word_of_it_is_a_key_and_a_good_value() {
+        let command = SettingsArgs::augment_args(clap::Command::new("x"));
+        let mut keys = std::collections::BTreeSet::new();
+        for argument in command.get_arguments() {
+            let flag = format!("--{}", argument.get_long().unwrap());
+            let words: Vec<String> = argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+            let values = match flag.as_str() {
+                "--set" => KEYS.iter().filter(|key| key.flag == "--set").map(|key| format!("{}=1", key.short())).collect(),
+                "--group-cap" => vec!["g=1".to_owned()],
+                _ if words.is_empty() => vec!["1".to_owned()],
+                _ => words,
+            };
+            for value in values {
+                let given = parsed(&[&flag, &value]).values();
+                let [(key, value)] = &given[..] else { panic!("{flag}: {given:?}") };
+                assert!(key.flag == flag && key.kind.check(value).is_ok(), "{flag}: {value}");
+                if let Value::Word(word) = value {
+                    assert_eq!(key.kind.read(word), Ok(value.clone()), "{flag}");
+                }
+                keys.insert(key.name);
+            }
         }
-        let others =
-            [("--cap 4 --budget 50", "--cap"), ("--group-cap b=3", "--group-cap"), ("--set startup=1s", "--set"), ("--depth 7", "--depth")];
-        for (line, flag) in others {
-            assert_eq!(asked(&format!("roost {line}")).without_effect_on(&tree), [flag], "{line}");
-        }
+        let all = KEYS.iter().filter(|key| key.section == roost_config::Section::Tree);
+        assert_eq!(keys, all.map(|key| key.name).collect());
+    }
+
+    #[test]
+    fn of_two_for_one_key_the_later_holds_and_what_an_open_tree_has_is_no_difference() {
+        let args = parsed(&["--set", "hold=1s", "--set", "hold=2s", "--cap", "3", "--set", "idle=9s"]);
+        let settings = args.settings(&Config::default());
+        assert_eq!((settings.cap, settings.timing.hold_ms, settings.timing.idle_ms), (3, 2_000, 9_000));
+        assert_eq!(args.given(), Some("--cap"));
+        assert_eq!(parsed(&["--cap", "3", "--set", "hold=2s"]).without_effect_on(&settings), Vec::<&str>::new());
+        assert_eq!(parsed(&["--cap", "4", "--set", "hold=1s", "--set", "idle=1s"]).without_effect_on(&settings), ["--cap", "--set"]);
     }
 }

@@ -5,8 +5,10 @@ use std::ffi::OsString;
 use clap::{Args, ValueEnum};
 use roost::proto::bytes::Bytes;
 use roost::proto::message::launch::{Allowance, Runner, Task};
+use roost_config::Asked;
 use serde_json::{Map, Value, json};
 
+use crate::conf::{Conf, Wish};
 use crate::failure::Failure;
 use crate::values;
 
@@ -36,8 +38,20 @@ pub struct TaskArgs {
     #[arg(long, value_name = "FILE")]
     task_file: Option<OsString>,
     /// How it speaks: any program, or one that speaks the worker protocol
-    #[arg(long, value_name = "RUNNER", value_enum, default_value_t = RunnerArg::Command)]
+    #[arg(long, value_name = "RUNNER", value_enum, default_value_t = RunnerArg::Command, conflicts_with = "agent")]
     runner: RunnerArg,
+    /// What is run, by the name of a profile of your configuration
+    #[arg(long, value_name = "PROFILE")]
+    agent: Option<String>,
+    /// The model of that agent
+    #[arg(long, value_name = "MODEL", requires = "agent")]
+    model: Option<String>,
+    /// The thinking level of that agent
+    #[arg(long, value_name = "LEVEL", requires = "agent")]
+    thinking: Option<String>,
+    /// The tools of that agent
+    #[arg(long, value_name = "NAME,...", requires = "agent", value_delimiter = ',')]
+    tools: Option<Vec<String>>,
     /// How many descendants it may launch over its life: a number, or `rest`
     #[arg(long, value_name = "N", value_parser = values::allowance, allow_negative_numbers = true)]
     descendants: Option<Allowance>,
@@ -53,15 +67,15 @@ enum RunnerArg {
 }
 
 impl TaskArgs {
-    /// The task that runs `argv`.
-    pub fn task(&self, argv: &[OsString], descendants: Allowance) -> Result<Task, Failure> {
+    /// The task that runs `argv`, or the agent that was asked for.
+    pub fn task(&self, argv: &[OsString], descendants: Allowance, conf: &Conf) -> Result<Task, Failure> {
         let text = match (&self.task, &self.task_file) {
             (Some(text), _) => text.clone(),
             (None, Some(path)) => String::from_utf8(values::read_input(path)?)
                 .map_err(|_| Failure::usage("the task text is not UTF-8", Some("hand bytes over in a file and name it in an argument")))?,
             (None, None) => String::new(),
         };
-        Ok(Task {
+        let task = Task {
             argv: argv.iter().cloned().map(Bytes::from).collect(),
             runner: match self.runner {
                 RunnerArg::Command => Runner::Command,
@@ -74,15 +88,18 @@ impl TaskArgs {
             max_subagents_allowed: self.descendants.unwrap_or(descendants),
             group: self.group.clone(),
             timeout_ms: self.timeout,
-        })
+        };
+        let Some(agent) = self.agent.clone() else { return Ok(task) };
+        let (model, thinking, tools) = (self.model.clone(), self.thinking.clone(), self.tools.clone());
+        let asked = Asked { model, thinking, tools, words: argv.to_vec() };
+        conf.apply(&Wish { agent, asked, counts_descendants: self.descendants.is_some() }, task)
     }
 }
 
 /// Tasks as JSON: an array, or an object with the field `tasks`.
-pub fn from_json(text: &[u8]) -> Result<Vec<Task>, Failure> {
-    let bad = |message: String| {
-        Failure::usage(message, Some("a task is {\"argv\":[\"sh\",\"-c\",\"...\"],\"name\":...}; see `roost spawn --help`"))
-    };
+pub fn from_json(text: &[u8], conf: &Conf) -> Result<Vec<Task>, Failure> {
+    const FORM: &str = "a task is {\"argv\":[\"sh\",\"-c\",\"...\"],\"name\":...}; see `roost spawn --help`";
+    let bad = |message: String| Failure::usage(message, Some(FORM));
     let value: Value = serde_json::from_slice(text).map_err(|error| bad(format!("the tasks are not JSON: {error}")))?;
     let tasks = match value {
         Value::Array(tasks) => tasks,
@@ -94,13 +111,54 @@ pub fn from_json(text: &[u8]) -> Result<Vec<Task>, Failure> {
             return Err(bad("expected an array of tasks, or {\"tasks\": [...]}".into()));
         }
     };
-    tasks.into_iter().enumerate().map(|(index, task)| one(task).map_err(|why| bad(format!("task {index}: {why}")))).collect()
+    let one = |(index, task)| {
+        one(task, conf).map_err(|failure| {
+            // Which profile is wrong says enough; a wrong file is wrong for all of them.
+            let Failure::Usage { kind, message, hint } = failure else { return failure };
+            let message = if kind == "config" { message } else { format!("task {index}: {message}") };
+            Failure::Usage { kind, message, hint: hint.or_else(|| Some(FORM.into())) }
+        })
+    };
+    tasks.into_iter().enumerate().map(one).collect()
 }
 
-fn one(value: Value) -> Result<Task, String> {
-    let Value::Object(fields) = value else { return Err("it is not an object".into()) };
+fn one(value: Value, conf: &Conf) -> Result<Task, Failure> {
+    let bad = |message: String| Failure::usage(message, None);
+    let Value::Object(mut fields) = value else { return Err(bad("it is not an object".into())) };
+    let wish = wish(&mut fields).map_err(bad)?;
     let whole = serde_json::from_value::<Task>(Value::Object(fields.clone()));
-    whole.map_err(|error| culprit(&fields).unwrap_or_else(|| error.to_string()))
+    let task = whole.map_err(|error| bad(culprit(&fields).unwrap_or_else(|| error.to_string())))?;
+    let Some(mut wish) = wish else { return Ok(task) };
+    wish.asked.words = task.argv.iter().map(|word| word.as_os_str().to_owned()).collect();
+    conf.apply(&wish, task)
+}
+
+/// The fields that only the client knows, taken out.
+fn wish(fields: &mut Map<String, Value>) -> Result<Option<Wish>, String> {
+    let agent = fields.remove("agent");
+    let mut asked = Asked::default();
+    for (name, place) in [("model", &mut asked.model), ("thinking", &mut asked.thinking)] {
+        if let Some(value) = fields.remove(name) {
+            *place = Some(value.as_str().ok_or_else(|| format!("field `{name}`: expected a text"))?.to_owned());
+        }
+    }
+    if let Some(value) = fields.remove("tools") {
+        asked.tools = Some(serde_json::from_value(value).map_err(|_| "field `tools`: expected a list of names".to_owned())?);
+    }
+    let Some(agent) = agent else {
+        let stray = asked != Asked::default();
+        return if stray {
+            Err("`model`, `thinking` and `tools` are passed on by a profile: name it in `agent`".to_owned())
+        } else {
+            Ok(None)
+        };
+    };
+    let agent = agent.as_str().ok_or("field `agent`: expected the name of a profile")?.to_owned();
+    if fields.contains_key("runner") {
+        return Err("field `runner`: the profile of the agent says it".to_owned());
+    }
+    fields.entry("argv").or_insert_with(|| json!([]));
+    Ok(Some(Wish { agent, asked, counts_descendants: fields.contains_key("max_subagents_allowed") }))
 }
 
 /// serde says what is wrong but not in which field: each is tried alone.
@@ -129,7 +187,8 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        assert_eq!(from_json(br#"[{"argv":["a"]}]"#).unwrap(), from_json(br#"{"tasks":[{"argv":["a"]}]}"#).unwrap());
+        let conf = Conf::default();
+        assert_eq!(from_json(br#"[{"argv":["a"]}]"#, &conf).unwrap(), from_json(br#"{"tasks":[{"argv":["a"]}]}"#, &conf).unwrap());
     }
 
     #[test]
@@ -141,11 +200,15 @@ mod tests {
             (r#"[{"argv":["a"],"runner":"pi"}]"#, ["task 0", "`runner`: expected \"command\" or \"worker\""]),
             (r#"[{"argv":["a"],"max_subagents_allowed":-1}]"#, ["task 0", "max_subagents_allowed"]),
             (r#"[{"name":"x"}]"#, ["task 0", "argv"]),
+            (r#"[{"argv":["a"],"model":"m"}]"#, ["task 0", "`agent`"]),
+            (r#"[{"agent":3}]"#, ["task 0", "`agent`"]),
+            (r#"[{"agent":"a","tools":"x"}]"#, ["task 0", "`tools`"]),
+            (r#"[{"agent":"a","runner":"worker"}]"#, ["task 0", "`runner`"]),
             (r#"[3]"#, ["task 0", "object"]),
             (r#"{"task":[]}"#, ["tasks", "array"]),
             ("[", ["not JSON", "line 1"]),
         ] {
-            let error = from_json(text.as_bytes()).unwrap_err().to_string();
+            let error = from_json(text.as_bytes(), &Conf::default()).unwrap_err().to_string();
             assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
         }
     }

@@ -54,6 +54,22 @@ pub fn count(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "write a whole number".to_owned())
 }
 
+/// A size: bytes, or with K, M, G, T.
+pub fn size(text: &str) -> Result<u64, String> {
+    let bad = || format!("`{}` is not a size: write 500M, 1G, or a whole number of bytes", text.escape_debug());
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(bad()),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift)).ok_or_else(bad)
+}
+
 /// How many descendants: a number.
 pub fn descendants(text: &str) -> Result<u64, String> {
     text.parse().ok().filter(|number| *number <= BUDGET_MAX).ok_or(format!("write a whole number from 0 to {BUDGET_MAX}"))
@@ -156,6 +172,16 @@ mod tests {
         assert!(cap("100001").is_err_and(|text| text.contains("from 1 to 100000")));
         assert!(budget("9007199254740992").is_err() && allowance("-1").is_err());
         assert_eq!(group_cap("a=b=3"), Ok(("a=b".into(), 3)));
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [("0", 0), ("7", 7), ("1k", 1 << 10), ("500M", 500 << 20), ("1GiB", 1 << 30), ("2TB", 2 << 40)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for bad in ["", "G", "-1", "1.5G", "1X", "99999999999T"] {
+            assert!(size(bad).is_err_and(|why| why.contains("500M")), "{bad}");
+        }
     }
 
     #[test]

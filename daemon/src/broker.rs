@@ -71,9 +71,10 @@ async fn serve(args: BrokerArgs, booted: boot::Booted) -> Result<(), BrokerError
     let (link, mut supervisor) = link::start(args.link)?;
     let mut greeting = boot::greet(&link, &mut supervisor).await?;
     greeting.children.extend(booted.ended_with_their_boot(&greeting));
+    let state_dir = args.paths.state_dir.clone();
     let mut driver = Driver::new(booted, link.clone(), args.paths, &greeting, args.idle_exit_ms);
     let (inbox, mut sessions) = mpsc::channel(DRIVER_INBOX_MAX);
-    let listening = tokio::spawn(session::serve(args.listener, inbox));
+    let listening = tokio::spawn(session::serve(args.listener, inbox, state_dir));
     driver.reconcile(greeting.children, &mut sessions).await?;
     let end = tokio::select! {
         end = driver.run(supervisor, sessions) => end?,

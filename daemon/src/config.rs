@@ -39,7 +39,12 @@ pub const EXIT_REFUSED: u8 = 78;
 
 /// Flags of `roostd`.
 #[derive(Debug, Parser)]
-#[command(name = "roostd", version, about = "The Roost daemon: a per-user broker for trees of nested workers")]
+#[command(
+    name = "roostd",
+    version,
+    about = "The Roost daemon: a per-user broker for trees of nested workers",
+    after_help = "Flags that are not given come from ROOST_DAEMON_... and from [daemon] in ~/.config/roost/config.toml: docs/config.md"
+)]
 pub struct Cli {
     /// What this process is to be, if not the supervisor.
     #[command(subcommand)]
@@ -58,8 +63,8 @@ pub struct DaemonFlags {
     /// Where journal and outputs are kept [default: $XDG_STATE_HOME/roost, else ~/.local/state/roost]
     #[arg(long, value_name = "DIR", env = "ROOST_STATE_DIR", hide_env_values = true)]
     pub state_dir: Option<OsString>,
-    /// Leave after so many seconds without a tree and a client; 0 = never
-    #[arg(long, value_name = "SECONDS", default_value_t = roost_proto::limits::IDLE_EXIT_SECONDS)]
+    /// Leave after so long without a tree and a client, a duration or seconds; 0 = never
+    #[arg(long, value_name = "DURATION", value_parser = seconds, default_value_t = roost_proto::limits::IDLE_EXIT_SECONDS)]
     pub idle_exit: u64,
     /// Most live workers over all trees together, 1 to 100000 [default: no such cap]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(CAP_MAX)))]
@@ -80,6 +85,10 @@ pub struct DaemonFlags {
     /// Set by `--detach` for the process in the background.
     #[arg(long, hide = true)]
     pub detached: bool,
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    duration::parse(text).map(|ms| ms.div_ceil(1_000))
 }
 
 fn cgroup_parser() -> impl TypedValueParser<Value = CgroupSetting> {

@@ -98,6 +98,11 @@ impl Journal {
         self.ballast.space_is_low()
     }
 
+    /// What its files take.
+    pub fn bytes(&self) -> u64 {
+        self.ballast.journal_bytes()
+    }
+
     async fn send(&self, request: Request) -> Result<(), CommitError> {
         match &self.requests {
             Some(requests) => requests.send(request).await.map_err(|_| self.ended()),

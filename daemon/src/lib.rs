@@ -5,6 +5,7 @@ pub mod boot;
 pub mod broker;
 pub mod clock;
 pub mod config;
+pub mod configured;
 pub mod context_file;
 pub mod driver;
 pub mod identity;

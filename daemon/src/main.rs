@@ -4,20 +4,30 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
+use roost_config::Around;
 use roostd::broker::{self, BrokerArgs};
 use roostd::config::{BrokerFlags, Cli, Role};
+use roostd::configured;
 use roostd::logging;
 use roostd::process::spawn;
 use roostd::supervisor::broker_process::{LINK_DESCRIPTOR, LISTENER_DESCRIPTOR, LOCK_DESCRIPTOR};
 use roostd::supervisor::{self, detach};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let given = Cli::command().get_matches();
+    let mut cli = Cli::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     logging::to_stderr();
     // Whatever our starter left open or blocked stays with us, at most.
     if let Err(error) = spawn::seal_descriptors().and_then(|()| spawn::unblock_signals()) {
         tracing::warn!(%error, "inherited descriptors or blocked signals stay");
+    }
+    // Another process of this daemon has everything as flags.
+    if cli.role.is_none()
+        && !cli.daemon.detached
+        && let Err(message) = configured::fill(&mut cli.daemon, &given, &Around::from_env().without_project())
+    {
+        return supervisor::refuse(&cli.daemon, &message);
     }
     match cli.role {
         Some(Role::Broker(flags)) => run_broker(&flags),

@@ -68,6 +68,11 @@ impl Driver {
 
     async fn carry_out(&mut self, effect: Effect, loaded: &mut LoadedSpecs) -> Result<(), DriverError> {
         let message = match effect {
+            Effect::Reply { call, reply: Reply::Swept(swept) } => {
+                let reply = translate::swept(*swept, (self.journal_bytes_before, self.journal.bytes()));
+                self.answer(call, &reply);
+                return Ok(());
+            }
             Effect::Reply { call, reply } => {
                 self.reply(call, reply);
                 return Ok(());
@@ -103,7 +108,8 @@ impl Driver {
             }
             // It went with the commit.
             Effect::ForgetText(_) => return Ok(()),
-            Effect::RemoveFiles { executions, .. } => {
+            Effect::RemoveFiles { tree, executions, workers, unread } => {
+                tracing::info!(%tree, workers = workers.len(), unread, "forgotten: its time is over, or room was asked for");
                 for (execution, last) in executions {
                     self.outputs.remove(execution, last);
                     self.transcripts.remove(execution);

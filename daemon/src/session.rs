@@ -236,6 +236,6 @@ fn connections_within(descriptors: Option<u64>) -> usize {
 }
 
 /// Accepts connections of the listening socket and serves them, until the socket or the driver is gone. Dropped, it ends them all.
-pub async fn serve(listener: OwnedFd, inbox: mpsc::Sender<Arrival>) -> std::io::Error {
-    accept::serve(listener, inbox, Bounds::default()).await
+pub async fn serve(listener: OwnedFd, inbox: mpsc::Sender<Arrival>, state_dir: PathBuf) -> std::io::Error {
+    accept::serve(listener, inbox, Bounds::default(), &state_dir).await
 }

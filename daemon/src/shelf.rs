@@ -80,6 +80,7 @@ impl Needs {
             | Reply::Acked { .. }
             | Reply::Sent { .. }
             | Reply::Usage(_)
+            | Reply::Swept(_)
             | Reply::Drained { .. } => {}
         }
     }

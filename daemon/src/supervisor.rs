@@ -51,6 +51,13 @@ pub fn run(flags: &DaemonFlags) -> ExitCode {
     }
 }
 
+/// Says why this daemon cannot be started as it is configured.
+pub fn refuse(flags: &DaemonFlags, message: &str) -> ExitCode {
+    let mut announcer = if flags.detach { Announcer::background() } else { Announcer::foreground() };
+    announcer.failed(message);
+    ExitCode::from(crate::config::EXIT_REFUSED)
+}
+
 /// Why the supervisor does not run, or not any more.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {

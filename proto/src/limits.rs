@@ -248,6 +248,16 @@ pub const EVENTS_BYTES_MAX: usize = 4 << 20;
 /// The most bytes of what a worker says of why its turn failed, as they are written; more is cut.
 pub const REASON_BYTES_MAX: usize = 4 << 10;
 
+/// Most trees of one answer to `daemon.gc`, and most that one call forgets.
+pub const GC_TREES_MAX: usize = 1_000;
+/// Most workers of the trees that one call forgets, if it is more than one tree.
+pub const GC_WORKERS_MAX: usize = 10_000;
+
+// Configuration.
+
+/// Most bytes of a configuration file.
+pub const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
 // Transcripts.
 
 /// Most bytes of the transcript of one execution.

@@ -79,6 +79,7 @@ requests! {
     daemon::DaemonMetrics => daemon::DaemonMetricsReply, "daemon.metrics";
     daemon::DaemonStop => daemon::DaemonStopReply, "daemon.stop";
     daemon::DaemonRestart => daemon::DaemonRestartReply, "daemon.restart";
+    daemon::DaemonGc => daemon::DaemonGcReply, "daemon.gc";
 }
 
 macro_rules! notifications {

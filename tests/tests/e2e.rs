@@ -7,6 +7,8 @@
 mod caps;
 #[path = "e2e/cgroups.rs"]
 mod cgroups;
+#[path = "e2e/config.rs"]
+mod config;
 #[path = "e2e/daemon.rs"]
 mod daemon;
 #[path = "e2e/deaths.rs"]
@@ -19,6 +21,8 @@ mod environment;
 mod events;
 #[path = "e2e/export.rs"]
 mod export;
+#[path = "e2e/gc.rs"]
+mod gc;
 #[path = "e2e/hostile.rs"]
 mod hostile;
 #[path = "e2e/json.rs"]

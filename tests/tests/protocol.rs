@@ -54,6 +54,7 @@ replayed! {
     daemon
     events
     foreground
+    gc
     hello
     hello_first
     hello_identity

@@ -1,6 +1,7 @@
 //! `roost doctor`: looks at everything that a daemon needs, and says what is wrong and which command mends it, or what to do. It changes
 //! nothing.
 
+mod config;
 mod daemon;
 mod files;
 mod host;
@@ -96,6 +97,7 @@ fn all(config: &Config) -> Vec<Check> {
     let mut checks = daemon::checks(config, units.wakes_it());
     checks.extend(files::checks(&config.paths));
     checks.extend(host::checks(&units));
+    checks.push(config::check());
     checks
 }
 

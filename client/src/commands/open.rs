@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::Args;
 use roost::Connection;
 
+use crate::conf::Conf;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
@@ -32,7 +33,8 @@ impl OpenArgs {
         }
         let config = setup.config()?.without_identity();
         let paths = config.paths.clone();
-        let opened = Connection::dial(config)?.open(self.settings.settings(), self.key, false)?;
+        let settings = self.settings.settings(Conf::default().loaded()?);
+        let opened = Connection::dial(config)?.open(settings, self.key, false)?;
         if !opened.created {
             self.settings.note_without_effect(&opened.settings);
         }

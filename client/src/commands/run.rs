@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::commands::result::note_leftovers;
+use crate::conf::Conf;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, note};
@@ -27,18 +28,19 @@ use session::{Done, Place, Plan};
 /// Run a command as a worker: its answer on standard output, its exit code as ours
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost run -- ./job.sh\n  roost run --cap 2 --budget 500 -- examples/tally ~/src\n  \
-    echo 'a task text' | roost run --task-file - --timeout 10m -- ./agent\n\n\
+    echo 'a task text' | roost run --task-file - --timeout 10m -- ./agent\n  \
+    roost run --agent pi --model MODEL --task 'what to do'\n\n\
     It opens a tree for the command and closes it afterwards; inside a worker it launches a child in the same tree and waits \
     for it, and with --tree ID it does so in that tree (after `roost open`: --tree $ROOST_TREE). Either way it \
     hands on all descendants that are left, unless --descendants says how many.\n\
-    Ctrl-C stops the tree, a second Ctrl-C leaves at once.")]
+    Ctrl-C stops the tree, a second Ctrl-C leaves at once. Settings that no flag says come from the configuration (roost config explain).")]
 pub struct RunArgs {
     #[command(flatten)]
     task: TaskArgs,
     #[command(flatten)]
     settings: SettingsArgs,
-    /// The program and its arguments
-    #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
+    /// The program and its arguments; with --agent further arguments of its program
+    #[arg(value_name = "CMD", trailing_var_arg = true, required_unless_present = "agent")]
     command: Vec<OsString>,
 }
 
@@ -86,14 +88,15 @@ impl RunArgs {
             let message = format!("{flag} is a setting of a new tree, and this command runs in a tree that is open already");
             return Err(Failure::usage(message, Some("`roost cap` changes the cap of a tree; its other settings are fixed")));
         }
+        let conf = Conf::default();
         let place = match setup.tree {
             Some(tree) => Place::Attached(tree),
             None if member => Place::SameTree,
-            None => Place::NewTree(self.settings.settings()),
+            None => Place::NewTree(self.settings.settings(conf.loaded()?)),
         };
         let config = setup.config()?;
         let config = if matches!(place, Place::NewTree(_)) { config.without_identity() } else { config };
-        let task = self.task.task(&self.command, Allowance::Rest(Rest::Rest))?;
+        let task = self.task.task(&self.command, Allowance::Rest(Rest::Rest), &conf)?;
         Ok(Plan { config, place, task })
     }
 }

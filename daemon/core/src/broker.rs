@@ -15,7 +15,7 @@
 mod settle;
 mod turn;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roost_proto::id::{TreeId, WorkerId};
 use roost_proto::limits::{CLOSED_WORKERS_MAX, REATTACH_MS, RETENTION_MS};
@@ -64,6 +64,8 @@ pub struct Broker {
     roots: BTreeMap<TreeId, Presence>,
     /// Who holds leases.
     holders: Holders,
+    /// Closed trees whose time has run out while something of them was still ending.
+    overdue: BTreeSet<TreeId>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +85,7 @@ impl Broker {
             reattach_until: None,
             roots: BTreeMap::new(),
             holders: Holders::default(),
+            overdue: BTreeSet::new(),
         }
     }
 
@@ -141,7 +144,9 @@ impl Broker {
         let after = self.ticked;
         let timers = self.state.timers.range((after + 1, WorkerId(0))..).next().map(|(at, _)| *at);
         let early = self.state.open_trees().filter_map(|tree| schedule::next_early_wake(&self.state, tree)).filter(|at| *at > after);
-        let closed = self.state.closed.first().filter(|_| self.rules.retention_ms > 0);
+        // Those that are overdue for want of a reader have no deadline.
+        let first = Mono((after.0 + 1).saturating_sub(self.rules.retention_ms));
+        let closed = self.state.closed.range((first, TreeId(0))..).next().filter(|_| self.rules.retention_ms > 0);
         let retention = closed.map(|(closed, _)| *closed + self.rules.retention_ms).filter(|at| *at > after);
         let absent = self.roots.values().filter(|root| root.connections == 0).map(|root| root.since + REATTACH_MS).filter(|at| *at > after);
         timers
@@ -161,8 +166,14 @@ impl Broker {
         let mut step = Step::new(now, &mut self.state);
         let mut calls = std::mem::take(&mut self.calls);
         let since = self.ticked;
-        let mut turn =
-            Turn { step: &mut step, calls: &mut calls, rules: &mut self.rules, roots: &mut self.roots, holders: &mut self.holders };
+        let mut turn = Turn {
+            step: &mut step,
+            calls: &mut calls,
+            rules: &mut self.rules,
+            roots: &mut self.roots,
+            holders: &mut self.holders,
+            overdue: &mut self.overdue,
+        };
         if matches!(command, Command::Reconcile { .. }) {
             self.reattach_until = Some(now.mono + REATTACH_MS);
         }

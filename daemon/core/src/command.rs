@@ -12,7 +12,7 @@ use roost_proto::link::{ChildReport, ExitStatus, ProcessIdentity};
 use crate::event::{Context, Owner};
 
 pub use call::{Call, Nature};
-pub use parts::{Allowance, Claim, Launch, Open, Role, Target, Task};
+pub use parts::{Allowance, Claim, Launch, Open, Role, Sweep, Target, Task};
 pub use speak::{Activity, Settle, Speak};
 
 /// A call that waits for its answer. The driver hands the numbers out and knows which connection each belongs to.
@@ -273,6 +273,13 @@ pub enum Command {
     NeverStarted {
         /// Which.
         incarnation: Incarnation,
+    },
+    /// Forget closed trees.
+    Gc {
+        /// The call.
+        call: CallId,
+        /// Which.
+        sweep: Box<Sweep>,
     },
     /// A deadline may have passed.
     Tick,

@@ -13,7 +13,7 @@ use crate::rejection::Rejection;
 use crate::state::speech::Said;
 
 pub use crate::state::speech::Next;
-pub use reply::{Placed, Reply, Standing};
+pub use reply::{Placed, Reply, Standing, Swept, SweptTree};
 
 /// One effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub enum Effect {
         executions: Vec<(ExecutionId, Epoch)>,
         /// Its workers.
         workers: Vec<WorkerId>,
+        /// Whether its root was owed a result.
+        unread: bool,
     },
     /// Drained: nothing is live, the daemon may leave.
     Leave,

@@ -12,6 +12,7 @@ pub mod open;
 pub mod park;
 pub mod process;
 pub mod report;
+pub mod retention;
 pub mod settle;
 pub mod stop;
 pub mod timers;

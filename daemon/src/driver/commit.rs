@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use roost_core::effect::Effect;
+use roost_core::effect::{Effect, Reply};
 use roost_proto::id::TreeId;
 use roost_proto::limits::{EVENTS_PAGE_MAX, NO_SPACE_ANSWER};
 use roost_proto::message::events::NumberedEvent;
@@ -29,7 +29,8 @@ impl Driver {
         if !turn.batch.records.is_empty() {
             turn.batch.clock = Some(self.clock.mark());
             self.since_snapshot += turn.batch.records.len() as u64;
-            if self.since_snapshot >= self.snapshot_records() {
+            // What was forgotten is in the records until a snapshot is without it.
+            if self.since_snapshot >= self.snapshot_records() || turn.batch.shrink {
                 self.since_snapshot = 0;
                 turn.batch.snapshot = self.snapshot();
             }
@@ -58,13 +59,17 @@ impl Driver {
     }
 
     /// Adds effects to a turn, with what they need of the journal.
-    pub(super) fn plan(&self, turn: &mut Turn, due: Vec<Due>) {
+    pub(super) fn plan(&mut self, turn: &mut Turn, due: Vec<Due>) {
         for due in due {
             if let Due::Effect(Effect::Spawn(spawn)) = &due {
                 turn.batch.load.push(spawn.worker);
             } else if let Due::Effect(Effect::RemoveFiles { tree, workers, .. }) = &due {
                 turn.batch.forget.extend(workers);
                 turn.batch.forget_trees.push(*tree);
+            } else if let Due::Effect(Effect::Reply { reply: Reply::Swept(swept), .. }) = &due {
+                self.journal_bytes_before = self.journal.bytes();
+                // Of several calls in a row the last.
+                turn.batch.shrink |= !swept.dry_run && !swept.more;
             } else if let Due::Effect(Effect::ForgetText(text)) = &due {
                 turn.batch.forget_texts.push(text.0);
             } else if let Due::Events(_, caller, read) = &due {

@@ -43,6 +43,8 @@ pub struct Batch {
     /// Records up to this number are history that nobody will ask for again. Only what lies before the older of two
     /// snapshots really goes, and only so much at a time; the next batch that says so takes more.
     pub forget_records_to: Option<u64>,
+    /// Give the room of what is gone back to the file system, before the answer.
+    pub shrink: bool,
     /// Whose spec and context to hand back after the commit, those of this very batch included.
     pub load: Vec<WorkerId>,
     /// The texts to hand back.
@@ -67,6 +69,7 @@ impl Batch {
             && self.snapshot.is_none()
             && self.clock.is_none()
             && self.forget_records_to.is_none()
+            && !self.shrink
     }
 
     /// About how many bytes it adds, without what its records and specs say.

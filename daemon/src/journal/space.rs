@@ -52,6 +52,12 @@ impl Ballast {
         fs2::available_space(&self.directory).is_ok_and(|free| free < SPACE_LOW_BYTES)
     }
 
+    /// What the journal's files take.
+    pub(super) fn journal_bytes(&self) -> u64 {
+        let of = |name: &str| fs::metadata(self.directory.join(name)).map_or(0, |found| found.len());
+        of("roost.db") + of("roost.db-wal")
+    }
+
     fn path(&self) -> PathBuf {
         self.directory.join("ballast")
     }

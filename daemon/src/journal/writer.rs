@@ -20,6 +20,11 @@ use super::write::{self, Reach};
 /// About what a small commit adds to the write-ahead log: four pages.
 const COMMIT_BYTES: usize = 16 << 10;
 
+/// A file is written anew when at least this part of it is free: an eighth.
+const SHRINK_SHARE: u64 = 8;
+/// And when no more than this is in use.
+const SHRINK_BYTES_MAX: u64 = 256 << 20;
+
 type Reply = oneshot::Sender<Result<Committed, CommitError>>;
 
 /// What the thread is asked for.
@@ -142,6 +147,9 @@ impl Writer {
             return Ok(());
         }
         self.reach = reach;
+        if accepted.iter().any(|(batch, _, _)| batch.shrink) {
+            self.shrink()?;
+        }
         for (batch, _, reply) in accepted {
             let load = |worker| (worker, load::load(&self.connection, worker, &mut self.environments));
             let loaded = batch.load.into_iter().map(load).collect();
@@ -170,6 +178,30 @@ impl Writer {
         transaction.commit()?;
         self.backlog_bytes += COMMIT_BYTES + batches.iter().map(|(batch, _, _)| batch.bulk()).sum::<usize>();
         Ok(())
+    }
+
+    /// Writes the file anew without its free pages, if those are worth it. Nobody else is served meanwhile, and what is written goes
+    /// through memory, so a file of which much is in use stays as it is; its free pages are used again.
+    fn shrink(&mut self) -> Result<(), String> {
+        let number = |pragma: &str| self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).map(i64::cast_unsigned);
+        let counts = number("page_count").and_then(|pages| Ok((pages, number("freelist_count")?, number("page_size")?)));
+        let (pages, free, page_bytes) = counts.map_err(|error| error.to_string())?;
+        if free * SHRINK_SHARE < pages || (pages - free) * page_bytes > SHRINK_BYTES_MAX {
+            return self.work_off();
+        }
+        match self.connection.execute_batch("VACUUM").and_then(|()| checkpoint(&self.connection, "TRUNCATE")) {
+            Ok(()) => {
+                self.backlog_bytes = 0;
+                Ok(())
+            }
+            Err(error) => match meaning(&error) {
+                Meaning::NoSpace | Meaning::InUse => {
+                    tracing::warn!(%error, "the journal could not be written anew: it stays as large as it is");
+                    Ok(())
+                }
+                Meaning::Storage | Meaning::Damage => Err(format!("writing it anew: {error}")),
+            },
+        }
     }
 
     /// Copies the write-ahead log into the file. For want of room it stays where it is, and is complete there.

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,7 +29,7 @@ use crate::lookouts::Lookouts;
 const LEAVING_MAX: usize = 100;
 
 /// Accepts until the listener or the driver is gone.
-pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<Arrival>, bounds: Bounds) -> io::Error {
+pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<Arrival>, bounds: Bounds, state_dir: &Path) -> io::Error {
     let listener = match listening(listener) {
         Ok(listener) => listener,
         Err(error) => return error,
@@ -44,6 +45,7 @@ pub(super) async fn serve(listener: OwnedFd, inbox: mpsc::Sender<Arrival>, bound
         last: ConnectionId(0),
         inbox,
         bounds,
+        state_dir: state_dir.into(),
     };
     loop {
         tokio::select! {
@@ -120,6 +122,7 @@ struct Inside {
     last: ConnectionId,
     inbox: mpsc::Sender<Arrival>,
     bounds: Bounds,
+    state_dir: Arc<Path>,
 }
 
 impl Inside {
@@ -153,6 +156,7 @@ impl Inside {
             store: self.store.clone(),
             freight: Freight::new(Arc::clone(&self.freight), self.bounds.calls_bytes_each),
             lookouts: self.lookouts.of_one(LOOKS_PER_CONNECTION_MAX),
+            state_dir: Arc::clone(&self.state_dir),
             is_known: AtomicBool::new(false),
             wanted: Notify::new(),
         });

@@ -3,6 +3,7 @@
 //! What the methods mean stands in `translate`; what is answered goes through `output`, which is served whenever this half waits.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,6 +38,8 @@ pub(super) struct Place {
     pub(super) freight: Freight,
     /// Threads for what its calls say of the file system.
     pub(super) lookouts: Lookouts,
+    /// Where the files of executions are.
+    pub(super) state_dir: Arc<Path>,
     /// Whether the peer has said who it is.
     pub(super) is_known: AtomicBool,
     /// Told when the place of a stranger is wanted.
@@ -203,9 +206,9 @@ impl Connection {
     /// Holds a call against the file system, which may not answer at all.
     async fn look(&mut self, asked: FromSession) -> Result<Result<FromSession, ErrorObject>, Close> {
         let Some(question) = Question::of(&asked) else { return Ok(Ok(asked)) };
-        let within = question.within();
+        let (within, state_dir) = (question.within(), Arc::clone(&self.place.state_dir));
         let tree = self.output.standing().and_then(|standing| standing.tree);
-        let looking = self.place.lookouts.look(tree, within, move || question.look());
+        let looking = self.place.lookouts.look(tree, within, move || question.look(&state_dir));
         Ok(match self.output.meanwhile(&self.stream, looking).await? {
             Ok(found) => look::answered(asked, found),
             Err(failed) => Err(unread(&failed)),

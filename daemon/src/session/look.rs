@@ -3,13 +3,16 @@
 //!
 //! What it finds travels with the call: the core answers a call that it has answered before, whatever became of the world since.
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use roost_core::command::{Caller, Command, Speak};
 use roost_core::event::Context;
 use roost_core::rejection::Rejection;
+use roost_proto::id::ExecutionId;
 use roost_proto::limits::{CONTEXT_WITHIN, CWD_WITHIN, LOOKS_PER_TREE_MAX};
 use roost_proto::rpc::{ErrorKind, ErrorObject};
 use rustix::fs::{Access, access};
@@ -28,6 +31,8 @@ pub enum Question {
     Cwds(Vec<PathBuf>),
     /// The file of a context.
     Context(PathBuf),
+    /// What the files of executions take.
+    Sizes,
 }
 
 /// What was found.
@@ -36,12 +41,17 @@ pub enum Found {
     Cwds(Option<String>),
     /// Where the file really is, and what is in it.
     Context(Result<(PathBuf, Context), ErrorObject>),
+    /// Bytes, by execution.
+    Sizes(BTreeMap<ExecutionId, u64>),
 }
 
 impl Question {
     /// What this call asks, if anything.
     pub fn of(asked: &FromSession) -> Option<Self> {
         let FromSession::Command { command, payload } = asked else { return None };
+        if let Command::Gc { .. } = command {
+            return Some(Self::Sizes);
+        }
         if let Payload::Launch(tasks) = payload {
             return Some(Self::Cwds(tasks.iter().map(|task| task.cwd.as_os_str().into()).collect()));
         }
@@ -57,13 +67,14 @@ impl Question {
     pub fn within(&self) -> Duration {
         match self {
             Self::Cwds(_) => CWD_WITHIN,
-            Self::Context(_) => CONTEXT_WITHIN,
+            Self::Context(_) | Self::Sizes => CONTEXT_WITHIN,
         }
     }
 
     /// Looks. Blocks.
-    pub fn look(self) -> Found {
+    pub fn look(self, state_dir: &Path) -> Found {
         match self {
+            Self::Sizes => Found::Sizes(sizes(state_dir)),
             Self::Cwds(cwds) => {
                 let faults = cwds.iter().enumerate().find_map(|(index, cwd)| Some(format!("task {index}: {}", unusable(cwd)?)));
                 Found::Cwds(faults)
@@ -83,10 +94,16 @@ impl Question {
 /// What makes the call useless whatever the core knows of it.
 pub fn answered(mut asked: FromSession, found: Look<Found>) -> Result<FromSession, ErrorObject> {
     let FromSession::Command { command, payload } = &mut asked else { return Ok(asked) };
-    if let Command::Launch { launch, .. } = command {
+    if let Command::Gc { sweep, .. } = command {
+        let Look::Found(Found::Sizes(sizes)) = found else {
+            let message = format!("the files of the state directory did not answer within {} s", CONTEXT_WITHIN.as_secs());
+            return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("look at its file system; nothing was forgotten".into())));
+        };
+        sweep.sizes = sizes;
+    } else if let Command::Launch { launch, .. } = command {
         launch.unusable = match found {
             Look::Found(Found::Cwds(what)) => what.map(|what| Rejection::BadCwd { what }),
-            Look::Found(Found::Context(_)) | Look::Silent => Some(Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() }),
+            Look::Found(Found::Context(_) | Found::Sizes(_)) | Look::Silent => Some(Rejection::SilentCwd { seconds: CWD_WITHIN.as_secs() }),
             Look::NotBegun => Some(Rejection::Limit { what: NOT_BEGUN, limit: LOOKS_PER_TREE_MAX, next: NOT_BEGUN_HINT }),
         };
     } else if let Payload::Said { context: kept, .. } = payload {
@@ -116,7 +133,7 @@ pub fn answered(mut asked: FromSession, found: Look<Found>) -> Result<FromSessio
 fn of_file(found: Look<Found>) -> Result<(PathBuf, Context), ErrorObject> {
     match found {
         Look::Found(Found::Context(found)) => found,
-        Look::Found(Found::Cwds(_)) | Look::Silent => {
+        Look::Found(Found::Cwds(_) | Found::Sizes(_)) | Look::Silent => {
             let message = format!("the file of the context did not answer within {} s", CONTEXT_WITHIN.as_secs());
             Err(ErrorObject::new(ErrorKind::BadValue, message, Some("look at its file system; nothing was saved".into())))
         }
@@ -125,6 +142,21 @@ fn of_file(found: Look<Found>) -> Result<(PathBuf, Context), ErrorObject> {
             Err(ErrorObject::new(ErrorKind::Limit, message, Some(NOT_BEGUN_HINT.into())))
         }
     }
+}
+
+/// What outputs and transcripts take on the disk, by the execution in their names.
+fn sizes(state_dir: &Path) -> BTreeMap<ExecutionId, u64> {
+    let mut sizes = BTreeMap::new();
+    let folders = ["executions", "transcripts"].map(|folder| std::fs::read_dir(state_dir.join(folder)));
+    for entry in folders.into_iter().flatten().flatten().flatten() {
+        let name = entry.file_name();
+        let execution = name.to_str().and_then(|name| name.split(['-', '.']).next()?.parse().ok());
+        // One that has gone meanwhile takes nothing.
+        if let (Some(execution), Ok(found)) = (execution, entry.metadata()) {
+            *sizes.entry(execution).or_default() += found.blocks() * 512;
+        }
+    }
+    sizes
 }
 
 /// Why nothing can be started in this directory.
@@ -173,7 +205,7 @@ mod tests {
             (&format!("{file}/x"), "Not a directory"),
         ] {
             let asked = launch(cwd);
-            let found = Question::of(&asked).unwrap().look();
+            let found = Question::of(&asked).unwrap().look(Path::new("/"));
             // It is the core's to say so: it may know the call.
             let rejection = unusable(answered(asked, Look::Found(found)).unwrap()).unwrap();
             let text = rejection.to_string();
@@ -181,8 +213,27 @@ mod tests {
             assert_eq!(rejection.kind(), ErrorKind::BadCwd);
         }
         let asked = launch("tmp");
-        let found = Question::of(&asked).unwrap().look();
+        let found = Question::of(&asked).unwrap().look(Path::new("/"));
         assert_eq!(unusable(answered(asked, Look::Found(found)).unwrap()), None);
+    }
+
+    #[test]
+    fn what_executions_take_is_the_sum_of_their_files() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, bytes) in [
+            ("executions/x1-1.out", 5_000),
+            ("executions/x1-2.err", 1),
+            ("transcripts/x1.jsonl", 1),
+            ("executions/x20-1.in", 1),
+            ("executions/else", 1),
+        ] {
+            std::fs::create_dir_all(directory.path().join(name).parent().unwrap()).unwrap();
+            std::fs::write(directory.path().join(name), vec![1; bytes]).unwrap();
+        }
+        let found = sizes(directory.path());
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [ExecutionId(1), ExecutionId(20)]);
+        assert!(found[&ExecutionId(1)] >= 5_002 && found[&ExecutionId(20)] >= 1, "{found:?}");
+        assert!(sizes(&directory.path().join("none")).is_empty());
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn world(bounds: Bounds) -> World {
     let path = dir.path().join("socket");
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let (sender, inbox) = mpsc::channel(8);
-    let serving = tokio::spawn(accept::serve(listener.into(), sender, bounds));
+    let serving = tokio::spawn(accept::serve(listener.into(), sender, bounds, std::path::Path::new("/nowhere")));
     World { path, inbox, serving, _dir: dir }
 }
 
@@ -497,7 +497,7 @@ async fn serving_ends_with_the_driver_or_the_listener() {
 
     let (no_listener, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     let (sender, _inbox) = mpsc::channel(1);
-    let error = timeout(PATIENCE, serve(OwnedFd::from(no_listener), sender)).await.unwrap();
+    let error = timeout(PATIENCE, serve(OwnedFd::from(no_listener), sender, "/nowhere".into())).await.unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
 }
 

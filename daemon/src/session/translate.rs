@@ -8,7 +8,7 @@ use roost_core::event::Digest;
 use roost_proto::id::{Token, TreeId};
 use roost_proto::limits::NAMES_PER_CALL_MAX;
 use roost_proto::link::ProcessIdentity;
-use roost_proto::message::daemon::{DaemonMetrics, DaemonRestart, DaemonStatus, DaemonStop};
+use roost_proto::message::daemon::{DaemonGc, DaemonMetrics, DaemonRestart, DaemonStatus, DaemonStop};
 use roost_proto::message::deliver::Inbox;
 use roost_proto::message::events::ReadEvents;
 use roost_proto::message::launch::Launch;
@@ -36,12 +36,14 @@ mod launch;
 mod pages;
 mod settings;
 mod speak;
+mod sweeps;
 
 pub use answers::{Answer, Files, Outputs, progress, refusal, reply_to, wake};
 pub use items::deliveries;
 pub use launch::shown;
 pub use pages::pages;
 pub use settings::{delivery_out, settings_in, settings_out};
+pub use sweeps::swept;
 
 /// The oldest protocol version that this build speaks.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
@@ -171,6 +173,12 @@ pub fn request(call: CallId, standing: Standing, method: &str, params: Option<&R
         DaemonStop::METHOD => {
             let DaemonStop { now, timeout_ms } = read(method, params)?;
             command(Command::Drain { call: Some(call), now, timeout_ms })
+        }
+        DaemonGc::METHOD => {
+            let DaemonGc { older_than_ms, max_bytes, dry_run } = read(method, params)?;
+            // What files take is looked at before the core hears of it.
+            let sweep = command::Sweep { older_than_ms, bytes_max: max_bytes, dry_run, sizes: Default::default() };
+            command(Command::Gc { call, sweep: Box::new(sweep) })
         }
         DaemonRestart::METHOD => {
             let DaemonRestart {} = read(method, params)?;

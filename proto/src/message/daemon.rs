@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::TreeId;
+
 /// Asks how the daemon is.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,4 +83,60 @@ pub struct DaemonRestart {}
 pub struct DaemonRestartReply {
     /// The broker that leaves.
     pub broker_pid: u32,
+}
+
+/// Forgets closed trees with their results and files, the oldest first, and gives the journal's room back. A tree stays while its root
+/// is owed a result that nobody has read.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonGc {
+    /// Those that were closed at least so many milliseconds ago. Without this and `max_bytes`: those that retention says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older_than_ms: Option<u64>,
+    /// The oldest, until outputs and transcripts of all closed trees that are left take no more bytes than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
+    /// Only say what would go.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", ts(as = "Option<_>", optional))]
+    pub dry_run: bool,
+}
+
+/// Answer to [`DaemonGc`].
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonGcReply {
+    /// The trees that are gone, or would be.
+    pub trees: Vec<SweptTree>,
+    /// There are more of them: the next call goes on.
+    pub more: bool,
+    /// How many there were in all, those that `more` stands for included.
+    pub total: u64,
+    /// How many workers those have.
+    pub workers: u64,
+    /// What their outputs and transcripts take.
+    pub bytes: u64,
+    /// How many trees stay for results that nobody has read.
+    pub kept_unread: u64,
+    /// What the journal's files took before.
+    pub journal_bytes_before: u64,
+    /// What they take now.
+    pub journal_bytes: u64,
+}
+
+/// A tree that [`DaemonGc`] takes.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweptTree {
+    /// Which.
+    pub tree: TreeId,
+    /// Its key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// When it was closed.
+    pub closed_at_ms: u64,
+    /// How many workers it has.
+    pub workers: u64,
+    /// What their outputs and transcripts take.
+    pub bytes: u64,
 }

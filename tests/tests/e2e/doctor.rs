@@ -143,7 +143,7 @@ fn limits_that_are_too_low_are_found() {
 fn a_large_journal_copies_of_it_and_a_full_disk_are_found() {
     let home = prepared();
     fs::File::create(home.state_dir().join("roost.db")).unwrap().set_len(2 << 30).unwrap();
-    finds(&home, "journal", "warning", "roost daemon stop && roost daemon start --retention 7d --keep 10000");
+    finds(&home, "journal", "warning", "roost gc --older-than 7d");
     let copy = home.state_dir().join("roost.db.damaged-1");
     fs::write(&copy, "").unwrap();
     finds(&home, "copies", "warning", &format!("rm {}", copy.display()));

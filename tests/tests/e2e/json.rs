@@ -89,6 +89,14 @@ impl Printed {
             ("settings (open)", "open", "/settings"),
             ("timing of settings", "open", "/settings/timing"),
             ("daemon (export)", "export", "/daemon"),
+            ("one of trees (gc)", "gc", "/trees/0"),
+            ("user and project (config explain)", "config explain", "/user"),
+            ("user and project (config explain)", "config explain", "/project"),
+            ("one of values (config explain)", "config explain", "/values/0"),
+            ("one of values (config explain)", "config explain", "/values/1"),
+            ("one of profiles (config explain)", "config explain", "/profiles/0"),
+            ("one of from (config explain)", "config explain", "/profiles/0/from/0"),
+            ("one of problems (config check)", "config check", "/problems/0"),
             ("one of checks (doctor)", "doctor", "/checks/0"),
             ("one of checks (doctor)", "doctor", "/checks/5"),
             ("one of workers (timeline)", "timeline", "/workers/0"),
@@ -143,6 +151,16 @@ fn print_all(home: &Home) -> Printed {
     printed.add("pause", json(&["pause"]).ok().json());
     printed.add("resume", json(&["resume"]).ok().json());
     printed.add("close", json(&["close", "--now"]).ok().json());
+    let read = home.roost(["open", "--json", "--key", "read"]).run().ok().json();
+    home.roost(["close", "--tree"]).arg(read["tree"].as_str().unwrap()).run().ok();
+    printed.add("gc", home.roost(["gc", "--json", "--older-than", "0", "--dry-run"]).run().ok().json());
+    home.sh("mkdir -p config/roost p && printf '[tree]\ncap = 3\nx = 1\n[profile.p]\nargv = [\"true\"]\n' > config/roost/config.toml")
+        .run()
+        .ok();
+    home.sh(": > p/.roost.toml").run().ok();
+    let config = |verb: &str| home.roost(["config", verb, "--json"]).cwd(home.file("p")).env("XDG_CONFIG_HOME", home.file("config")).run();
+    printed.add("config explain", config("explain").ok().json());
+    printed.add("config check", config("check").expect(1).json());
     for verb in ["status", "restart", "stop"] {
         printed.add(&format!("daemon {verb}"), home.roost(["daemon", verb, "--json"]).run().ok().json());
     }

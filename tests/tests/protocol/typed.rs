@@ -26,7 +26,7 @@ requests! {
     session::Hello tree::Open tree::Attach tree::Cap tree::Pause tree::Close tree::Watch launch::Launch result::Wait result::Told
     result::ReadResult status::Status stop::Stop stop::Interrupt park::Park words::Message words::TellLead deliver::Inbox deliver::Ack
     worker::Report worker::Settle worker::ParkReady worker::ParkDecline usage::ReadUsage events::ReadEvents daemon::DaemonStatus
-    daemon::DaemonMetrics daemon::DaemonStop daemon::DaemonRestart
+    daemon::DaemonMetrics daemon::DaemonStop daemon::DaemonRestart daemon::DaemonGc
 }
 
 /// Parameters with a sample in place of every name, as the names are used in the transcripts.

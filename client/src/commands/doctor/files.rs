@@ -82,7 +82,7 @@ fn journal(state_dir: &Path) -> Check {
     let bytes = size("roost.db") + size("roost.db-wal");
     let message = format!("the journal has {} MiB", bytes.div_ceil(MIB));
     if bytes > JOURNAL_LARGE {
-        return Check::warning("journal", message, "roost daemon stop && roost daemon start --retention 7d --keep 10000");
+        return Check::warning("journal", message, "roost gc --older-than 7d");
     }
     Check::ok("journal", message)
 }

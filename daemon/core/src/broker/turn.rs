@@ -1,6 +1,6 @@
 //! One turn of the machine: a command goes to its verb, and time passes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roost_proto::id::TreeId;
 use roost_proto::limits::REATTACH_MS;
@@ -11,7 +11,9 @@ use crate::command::{CallId, Caller, Command, Launch, Speak};
 use crate::effect::Holder;
 use crate::event::{Event, Owner, StopCause};
 use crate::holders::Holders;
-use crate::lifecycle::{close_out, connect, deliver, launch, open, park, process, report, settle, stop, timers, unblock, wait, words};
+use crate::lifecycle::{
+    close_out, connect, deliver, launch, open, park, process, report, retention, settle, stop, timers, unblock, wait, words,
+};
 use crate::rejection::Rejection;
 use crate::schedule::{self, Rules};
 use crate::state::tree::Tree;
@@ -28,6 +30,7 @@ pub(super) struct Turn<'t, 's> {
     pub(super) rules: &'t mut Rules,
     pub(super) roots: &'t mut BTreeMap<TreeId, Presence>,
     pub(super) holders: &'t mut Holders,
+    pub(super) overdue: &'t mut BTreeSet<TreeId>,
 }
 
 impl Turn<'_, '_> {
@@ -91,6 +94,7 @@ impl Turn<'_, '_> {
             Command::Exited { incarnation, status, leftovers } => process::exited(step, incarnation, status, leftovers),
             Command::Emptied { incarnation } => process::emptied(step, incarnation),
             Command::NeverStarted { incarnation } => process::never_started(step, incarnation),
+            Command::Gc { call, sweep } => retention::gc(step, call, *self.rules, &sweep),
             Command::Tick => {}
             Command::Drain { call, now, timeout_ms } => self.drain(call, now, timeout_ms),
         }
@@ -203,7 +207,7 @@ impl Turn<'_, '_> {
         let due = |tree: &&Tree| !tree.victims.is_empty() || schedule::next_early_wake(state, tree).is_some_and(|at| at <= now);
         let due: Vec<TreeId> = state.open_trees().filter(due).map(|tree| tree.id).collect();
         self.step.touched.extend(due);
-        open::forget_old(self.step, *self.rules);
+        retention::forget_old(self.step, *self.rules, since, self.overdue);
     }
 }
 

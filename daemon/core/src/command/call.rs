@@ -51,6 +51,7 @@ impl Command {
             Self::Close { call, caller, .. } => (call, caller, "close", Acts),
             Self::Park { call, caller, .. } => (call, caller, "park", Acts),
             Self::Speak { call, caller, speak, .. } => (call, caller, speak.verb(), if **speak == Speak::Inbox { Looks } else { Acts }),
+            Self::Gc { call, .. } => (call, &Caller::Operator, "daemon.gc", Acts),
             Self::Drain { call: Some(call), .. } => (call, &Caller::Operator, "daemon.stop", Acts),
             Self::Drain { call: None, .. }
             | Self::LeaseGone { .. }

@@ -1,5 +1,7 @@
 //! What commands are made of.
 
+use std::collections::BTreeMap;
+
 use roost_proto::id::{Epoch, ExecutionId, JobId, Token, TreeId, WorkerId};
 use roost_proto::link::ProcessIdentity;
 
@@ -111,4 +113,17 @@ pub enum Allowance {
     Exactly(u64),
     /// All that its launcher has left.
     Rest,
+}
+
+/// Which closed trees are to be forgotten.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sweep {
+    /// Those that were closed so many milliseconds ago; `None` without a size is what retention says.
+    pub older_than_ms: Option<u64>,
+    /// The oldest, until the files of those that are left take no more than this.
+    pub bytes_max: Option<u64>,
+    /// Only say which.
+    pub dry_run: bool,
+    /// What the files of executions take, for those that have any.
+    pub sizes: BTreeMap<ExecutionId, u64>,
 }

@@ -140,11 +140,47 @@ pub enum Reply {
     },
     /// To `Usage`.
     Usage(Box<UsageView>),
+    /// To `Gc`.
+    Swept(Box<Swept>),
     /// To `Drain`.
     Drained {
         /// How many were ended for it.
         stopped: u32,
     },
+}
+
+/// What a sweep has forgotten, or would.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// The trees; of very many the first.
+    pub trees: Vec<SweptTree>,
+    /// How many there are in all.
+    pub total: usize,
+    /// How many workers those have.
+    pub workers: usize,
+    /// What their files take.
+    pub bytes: u64,
+    /// How many trees stay for results that nobody has read.
+    pub unread: usize,
+    /// Whether there are more than are listed; those are forgotten by the next call.
+    pub more: bool,
+    /// Nothing was done.
+    pub dry_run: bool,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SweptTree {
+    /// Which.
+    pub tree: TreeId,
+    /// Its key.
+    pub key: Option<String>,
+    /// When it was closed, Unix milliseconds.
+    pub closed_at_ms: u64,
+    /// How many workers it has.
+    pub workers: usize,
+    /// What their files take.
+    pub bytes: u64,
 }
 
 /// Where a task went at acceptance.

@@ -1,18 +1,16 @@
-//! Trees: opening, attaching, cap, pause, closing, forgetting.
+//! Trees: opening, attaching, cap, pause, closing.
 
 use roost_proto::id::TreeId;
 use roost_proto::limits;
 
 use crate::command::{CallId, Caller, Open};
-use crate::effect::{Effect, Reply};
+use crate::effect::Reply;
 use crate::event::{Event, Settings, Timing, TreeOpened};
 use crate::lifecycle::bounds::{label, range, time};
 use crate::lifecycle::{authority, close_out};
 use crate::rejection::Rejection;
-use crate::schedule::Rules;
 use crate::state::State;
 use crate::state::tree::Tree;
-use crate::state::worker::Worker;
 use crate::step::Step;
 use crate::view;
 
@@ -101,27 +99,6 @@ pub fn close(step: &mut Step<'_>, caller: Caller, now: bool) -> Result<(TreeId, 
 pub fn active_workers(state: &State, tree: TreeId) -> Vec<roost_proto::id::WorkerId> {
     let children = state.active_children(tree, crate::event::Owner::Root);
     children.iter().flat_map(|child| std::iter::once(*child).chain(state.active_below(*child))).collect()
-}
-
-/// Drops what retention does not keep any longer: closed trees by age, then by the number of workers that they hold.
-pub fn forget_old(step: &mut Step<'_>, rules: Rules) {
-    while let Some((closed, tree)) = step.state.closed.first().copied() {
-        let expired = rules.retention_ms > 0 && closed + rules.retention_ms <= step.now.mono;
-        let old = expired || step.state.closed_workers > rules.closed_workers_max;
-        let settled = step.state.trees.get(&tree).is_some_and(|tree| !tree.is_active());
-        if !old || !settled || step.fault.is_some() {
-            return;
-        }
-        forget(step, tree);
-    }
-}
-
-fn forget(step: &mut Step<'_>, tree: TreeId) {
-    let Some(record) = step.state.trees.get(&tree) else { return };
-    let workers: Vec<_> = record.workers.iter().copied().collect();
-    let executions = workers.iter().filter_map(|worker| step.state.workers.get(worker)).flat_map(Worker::executions).collect();
-    step.record(Event::TreeForgotten { tree });
-    step.effects.push(Effect::RemoveFiles { tree, executions, workers });
 }
 
 /// The tree of a root that may still change it.

@@ -31,6 +31,53 @@ fn a_file_at_its_limit_refuses_a_batch_whole_and_takes_it_later() {
     assert_eq!(open(dir.path()).1.records, records(1..=3).records);
 }
 
+/// Forgets these workers, and asks for the room.
+fn sweep(workers: std::ops::RangeInclusive<u64>) -> Batch {
+    Batch { forget: workers.map(WorkerId).collect(), shrink: true, ..Batch::default() }
+}
+
+#[test]
+fn what_is_forgotten_gives_its_room_back_and_the_rest_is_read_as_before() {
+    let dir = TempDir::new().unwrap();
+    let (journal, _) = open(dir.path());
+    commit(&journal, Batch { specs: vec![(WorkerId(20), spec("twenty"))], ..records(1..=3) });
+    (1..=20).for_each(|worker| drop(commit(&journal, context(worker, 100_000))));
+    // A twentieth is not worth it.
+    commit(&journal, sweep(1..=1));
+    let before = journal.bytes();
+    assert!(before > 2_000_000, "{before}");
+    commit(&journal, sweep(2..=19));
+    assert!(journal.bytes() < 300_000, "{}", journal.bytes());
+    let kept = |journal: &Journal| loaded(journal, 20).unwrap();
+    assert_eq!((kept(&journal).spec, kept(&journal).context), (spec("twenty"), Some(vec![7; 100_000])));
+    commit(&journal, records(4..=5));
+    drop(journal);
+    let (journal, found) = open(dir.path());
+    assert_eq!(found.records, records(1..=5).records);
+    assert_eq!(kept(&journal).context, Some(vec![7; 100_000]));
+}
+
+#[test]
+fn a_disk_without_room_for_a_smaller_file_breaks_nothing() {
+    let Some(disk) = Small::mount(14 << 20) else { return };
+    let dir = disk.0.path();
+    let (journal, _) = open(dir);
+    (1..=40).for_each(|worker| drop(commit(&journal, context(worker, 100_000))));
+    // Begun anew its log is empty, so a second copy needs room.
+    drop(journal);
+    let (journal, _) = open(dir);
+    let free = fs2::available_space(dir).unwrap();
+    fs::write(dir.join("filler"), vec![0; usize::try_from(free).unwrap() - (400 << 10)]).unwrap();
+    commit(&journal, sweep(1..=10));
+    assert!(journal.bytes() > 4_000_000, "{}", journal.bytes());
+    commit(&journal, records(1..=3));
+    fs::remove_file(dir.join("filler")).unwrap();
+    commit(&journal, sweep(11..=11));
+    assert!(journal.bytes() < 3_200_000, "{}", journal.bytes());
+    drop(journal);
+    assert_eq!(open(dir).1.records, records(1..=3).records);
+}
+
 #[test]
 fn the_ballast_takes_real_room_and_can_be_given_up_and_taken_again() {
     use std::os::unix::fs::MetadataExt;

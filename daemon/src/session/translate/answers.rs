@@ -124,6 +124,8 @@ pub fn reply_to(reply: Reply, observes: bool, files: &dyn Files) -> (Box<RawValu
         | Reply::Sent { .. }
         | Reply::Usage(_)) => items::reply(spoken, files),
         Reply::Drained { stopped } => raw(&DaemonStopReply { stopped }),
+        // Whoever knows the journal says more.
+        Reply::Swept(swept) => raw(&super::swept(*swept, (0, 0))),
     };
     (message, None)
 }
@@ -426,6 +428,15 @@ mod tests {
             Reply::Sent { message: MessageId(7), sent: Sent::Resumes(JobId(8)), placed: Some((JobId(8), placed(Some(2)))) },
             Reply::Usage(Box::new(UsageView { tree: TreeId(1), totals: UsageTotals::default(), workers: Vec::new(), next: None })),
             Reply::Drained { stopped: 1 },
+            Reply::Swept(Box::new(effect::Swept {
+                trees: vec![effect::SweptTree { tree: TreeId(1), key: None, closed_at_ms: 2, workers: 3, bytes: 4 }],
+                total: 1,
+                workers: 3,
+                bytes: 4,
+                unread: 5,
+                more: false,
+                dry_run: true,
+            })),
         ]
     }
 
@@ -535,6 +546,10 @@ mod tests {
                 }
                 Reply::Usage(_) => assert_eq!(read::<usage::ReadUsage>(&message).tree, TreeId(1)),
                 Reply::Drained { .. } => assert_eq!(read::<daemon::DaemonStop>(&message).stopped, 1),
+                Reply::Swept(_) => {
+                    let reply = read::<daemon::DaemonGc>(&message);
+                    assert_eq!((reply.trees[0].workers, reply.total, reply.kept_unread, reply.more), (3, 1, 5, false));
+                }
             }
         }
     }

@@ -106,6 +106,7 @@ pub(super) fn reply(reply: Reply, files: &dyn Files) -> Box<RawValue> {
         | Reply::Closed { .. }
         | Reply::Parked
         | Reply::Done
+        | Reply::Swept(_)
         | Reply::Drained { .. } => raw(&ReportReply {}),
     }
 }

@@ -107,7 +107,8 @@ impl Table {
             | Reply::Parked
             | Reply::Done
             | Reply::Inbox { .. }
-            | Reply::Usage(_)) => return Err(format!("the answer is {other:?}")),
+            | Reply::Usage(_)
+            | Reply::Swept(_)) => return Err(format!("the answer is {other:?}")),
         };
         if got == expected { Ok(()) } else { Err(format!("{name} was told {got:?}")) }
     }
