@@ -24,3 +24,4 @@ pub mod tell_lead;
 pub mod timeline;
 pub mod usage;
 pub mod wait;
+pub mod watch;

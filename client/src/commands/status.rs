@@ -11,7 +11,7 @@ use crate::output::Out;
 use crate::setup::Setup;
 use crate::values;
 
-pub use draw::state_text;
+pub use draw::{elapsed, state_text};
 
 /// Show the tree, or one worker and what descends from it; outside of a tree the list of trees
 #[derive(Debug, Args)]

@@ -37,6 +37,8 @@ pub struct TreeView {
     pub counts: TreeCounts,
     /// Its key.
     pub key: Option<String>,
+    /// Most live workers per group.
+    pub group_caps: Vec<(String, u32)>,
     /// The root's budget.
     pub budget: u64,
     /// What is left of it.
@@ -64,6 +66,8 @@ pub struct WorkerView {
     pub task_index: u32,
     /// From 1.
     pub depth: u32,
+    /// Its group, where its tree caps that.
+    pub group: Option<String>,
     /// Its state.
     pub state: WorkerState,
     /// Its place in the queue, from 1.
@@ -101,6 +105,7 @@ pub fn tree(tree: &Tree) -> TreeView {
     TreeView {
         counts: counts(tree),
         key: tree.key.clone(),
+        group_caps: tree.settings.group_caps.clone(),
         budget: tree.ledger.limit(),
         budget_remaining: tree.ledger.remaining(),
         opened_at_ms: tree.opened_at.wall_ms,
@@ -121,6 +126,7 @@ pub fn worker(state: &State, worker: &Worker) -> WorkerView {
         job: worker.job,
         task_index: worker.task_index,
         depth: worker.depth,
+        group: state.trees.get(&worker.tree).and_then(|tree| tree.group_name(worker.group)),
         state: state_of(worker),
         place: None,
         reason: reason_of(state, worker),

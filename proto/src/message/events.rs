@@ -74,6 +74,9 @@ pub enum TreeEvent {
         task_index: u32,
         /// Whether its worker is there already.
         resume: bool,
+        /// Its group, where the tree caps that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<String>,
     },
     /// It is in the queue.
     Queued {

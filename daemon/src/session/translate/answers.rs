@@ -228,8 +228,9 @@ fn status(trees: Vec<TreeView>, workers: Vec<WorkerView>, next: Option<WorkerId>
 }
 
 fn tree_status(view: TreeView) -> TreeStatus {
-    let TreeView { counts, key, budget, budget_remaining, opened_at_ms, closed_at_ms } = view;
-    TreeStatus { progress: progress(&counts), key, budget_remaining, budget, opened_at_ms, closed_at_ms }
+    let TreeView { counts, key, group_caps, budget, budget_remaining, opened_at_ms, closed_at_ms } = view;
+    let group_caps = group_caps.into_iter().collect();
+    TreeStatus { progress: progress(&counts), key, group_caps, budget_remaining, budget, opened_at_ms, closed_at_ms }
 }
 
 fn worker_status(view: WorkerView, outputs: Outputs) -> WorkerStatus {
@@ -241,6 +242,7 @@ fn worker_status(view: WorkerView, outputs: Outputs) -> WorkerStatus {
         job: view.job,
         task_index: view.task_index,
         depth: view.depth,
+        group: view.group,
         state: view.state,
         place: view.place,
         reason: view.reason,

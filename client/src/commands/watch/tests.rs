@@ -1,0 +1,1 @@
+//! The view on screens of several sizes.
