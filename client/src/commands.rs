@@ -14,6 +14,7 @@ pub mod message;
 pub mod open;
 pub mod park;
 pub mod pause;
+pub mod progress;
 pub mod result;
 pub mod run;
 pub mod service;

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use roost_proto::id::{ExecutionId, WorkerId};
 use roost_proto::message::status::{StatusReply, TreeStatus, WorkerState, WorkerStatus};
 use roost_proto::message::usage::UsageReply;
+use roost_proto::outcome::Outcome;
 use roost_proto::usage::UsageTotals;
 
 pub use row::Row;
@@ -30,11 +31,11 @@ pub struct RowCounts {
     pub blocked: u32,
     /// Have answered while descendants are active.
     pub finishing: u32,
-    /// Executions that ended well.
+    /// Whose last execution ended well.
     pub completed: u32,
-    /// Executions that failed.
+    /// Whose last execution failed.
     pub failed: u32,
-    /// Executions that were stopped.
+    /// Whose last execution was stopped.
     pub stopped: u32,
 }
 
@@ -71,9 +72,7 @@ impl Rows {
     /// From a snapshot. `None` when it is of no tree.
     pub fn new(status: StatusReply) -> Option<Self> {
         let tree = status.trees.into_iter().next()?;
-        // Ends are counted by execution, and a row has only the last one.
-        let (completed, failed, stopped) = (tree.progress.completed, tree.progress.failed, tree.progress.stopped);
-        let counts = RowCounts { completed, failed, stopped, ..RowCounts::default() };
+        let counts = RowCounts::default();
         let (top, queue, order) = (Vec::new(), Vec::new(), Vec::new());
         let (rows, group_live) = (HashMap::new(), BTreeMap::new());
         let mut all = Self { tree, rows, top, queue, counts, group_live, order, order_is_known: false, touched: 0 };
@@ -189,6 +188,12 @@ impl Rows {
         found
     }
 
+    /// Of those that run and wait for nobody, the one that began first.
+    pub fn longest_running(&self) -> Option<&Row> {
+        let runs = |row: &&Row| row.state() == WorkerState::Running && row.active_children == 0 && row.started_at_ms.is_some();
+        self.rows.values().filter(runs).min_by_key(|row| (row.started_at_ms, row.worker))
+    }
+
     /// How many rows all events so far have touched: the measure of what they cost.
     pub fn touched(&self) -> u64 {
         self.touched
@@ -242,6 +247,12 @@ impl Rows {
             if let Some(group) = &row.group {
                 add(self.group_live.entry(group.clone()).or_default());
             }
+        }
+        match &row.outcome {
+            Some(Outcome::Completed | Outcome::WrappedUp) => add(&mut self.counts.completed),
+            Some(Outcome::Failed(_) | Outcome::Aborted { .. }) => add(&mut self.counts.failed),
+            Some(Outcome::Stopped) => add(&mut self.counts.stopped),
+            None => {}
         }
         let entry = (row.execution, id);
         match (row.state(), self.queue.binary_search(&entry)) {

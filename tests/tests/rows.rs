@@ -85,7 +85,9 @@ fn compare(rows: &mut Rows, state: &State, tree: &Tree) -> Result<(), String> {
     let of = |what: &str, mine: u32, theirs: u32| if mine == theirs { Ok(()) } else { Err(format!("{what}: {mine}, and it is {theirs}")) };
     let progress = &fresh.trees[0].progress;
     of("queued", counts.queued, progress.queued)?;
-    of("blocked", counts.blocked, progress.blocked)?;
+    // Who is being stopped is shown as that.
+    let stopping = tree.workers.iter().filter_map(|id| state.workers.get(id)).filter(|worker| worker.is_lent() && worker.stop.is_some());
+    of("blocked", counts.blocked + u32::try_from(stopping.count()).unwrap(), progress.blocked)?;
     of("completed", counts.completed, progress.completed)?;
     of("failed", counts.failed, progress.failed)?;
     of("stopped", counts.stopped, progress.stopped)?;
@@ -159,6 +161,10 @@ fn follow(records: &[Record], step: usize) -> Result<usize, String> {
             }
         }
         events.extend(new);
+        // Within a step nobody looks: a process is gone, and what that comes to is the next record.
+        if state.workers.values().any(|worker| matches!(worker.phase, Phase::Gone { .. })) {
+            continue;
+        }
         for (tree, since, rows) in &mut watched {
             if let Some(tree) = state.trees.get(tree) {
                 compare(rows, &state, tree).map_err(|why| format!("snapshot {since}, record {index} {:?}: {why}", record.event))?;

@@ -42,6 +42,8 @@ use crate::output::Out;
 use crate::setup::Setup;
 use crate::values;
 
+pub use feed::begin;
+
 use draw::Paint;
 use state::{Order, View, What};
 

@@ -118,12 +118,6 @@ impl Rows {
             row.outcome = Some(outcome.clone());
             row.ended_at_ms = Some(at_ms);
         });
-        let count = match outcome {
-            Outcome::Completed | Outcome::WrappedUp => &mut self.counts.completed,
-            Outcome::Failed(_) | Outcome::Aborted { .. } => &mut self.counts.failed,
-            Outcome::Stopped => &mut self.counts.stopped,
-        };
-        *count += 1;
         if let Some(lead) = lead {
             self.one_less(lead);
         }

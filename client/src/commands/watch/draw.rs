@@ -10,10 +10,14 @@ use ratatui::style::{Color, Modifier, Style};
 
 use super::layout::SMALLEST;
 use super::state::{Link, Mode, View};
-use super::text::{cells, fit, pad, safe};
+use super::text::{cells, fit, pad, safe, wrap};
 use super::words;
 use crate::commands::status::elapsed;
 
+/// With less there is room for numbers alone.
+const NARROW: u16 = 64;
+/// Most lines of an error.
+const SAID_MAX: usize = 3;
 /// The most cells that the gauge of the cap takes.
 const GAUGE_MAX: u32 = 16;
 
@@ -118,24 +122,17 @@ fn head(view: &View, paint: Paint, buffer: &mut Buffer, area: Rect) {
         (None, false, true) => "",
         (None, false, false) => "  nothing is active",
     };
-    let first = format!(
-        "tree {}{key}  {} live {}/{cap}  queued {}  parked {}  blocked {}{state}",
-        tree.progress.tree,
-        gauge(counts.live, cap),
-        counts.live,
-        counts.queued,
-        counts.parked,
-        counts.blocked
-    );
+    let live = format!("live {}/{cap}  queued {}  parked {}  blocked {}{state}", counts.live, counts.queued, counts.parked, counts.blocked);
+    let first = if area.width < NARROW { live } else { format!("tree {}{key}  {} {live}", tree.progress.tree, gauge(counts.live, cap)) };
     let until = tree.closed_at_ms.unwrap_or(view.now_ms);
     let own = if view.totals.own.is_zero() { String::new() } else { format!("  root {}", words::used(&view.totals.own)) };
+    let finishing = if counts.finishing > 0 { format!("  finishing {}", counts.finishing) } else { String::new() };
     let second = format!(
-        "{}  done {}  failed {}  stopped {}  finishing {}  total {}{own}",
+        "{}  done {}  failed {}  stopped {}{finishing}  total {}{own}",
         elapsed(until.saturating_sub(tree.opened_at_ms)),
         counts.completed,
         counts.failed,
         counts.stopped,
-        counts.finishing,
         words::used(&view.totals.total)
     );
     put(buffer, area, 0, &first, paint.with(Modifier::BOLD));
@@ -186,12 +183,23 @@ fn foot(view: &View, paint: Paint, buffer: &mut Buffer, area: Rect) -> Option<Po
         Link::Over(why) => Some(format!("nothing more will come: {why}")),
     };
     match (&view.said, link) {
-        (_, Some(link)) => put(buffer, area, 0, &link, paint.of(Color::Yellow)),
-        (Some((text, true)), None) => put(buffer, area, 0, text, paint.of(Color::Red)),
-        (Some((text, false)), None) => put(buffer, area, 0, text, Style::new()),
+        (_, Some(link)) => say(buffer, area, &link, paint.of(Color::Yellow)),
+        (Some((text, true)), None) => say(buffer, area, text, paint.of(Color::Red)),
+        (Some((text, false)), None) => say(buffer, area, text, Style::new()),
         (None, None) => {}
     }
     None
+}
+
+/// A long one takes lines of what is above it: what to do next stands at its end.
+fn say(buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
+    let width = usize::from(area.width);
+    let lines = wrap(text, width);
+    let more = u16::try_from(lines.len().min(SAID_MAX) - 1).unwrap_or(0);
+    let area = Rect { y: area.y - more, height: area.height + more, ..area };
+    for (line, number) in lines.iter().zip(0..) {
+        put(buffer, area, number, &pad(line, width), style);
+    }
 }
 
 /// What is typed, with as much of it before the cursor as fits.

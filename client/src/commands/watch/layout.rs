@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 /// The smallest screen that shows anything.
 pub const SMALLEST: (u16, u16) = (40, 10);
 /// From this width on tree and pane stand side by side.
-const WIDE: u16 = 110;
+const WIDE: u16 = 150;
 /// From this height on they stand below each other; with less there is one at a time.
 const HIGH: u16 = 14;
 /// Lines above and below.
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn no_part_leaves_the_screen_or_lies_on_another() {
-        for width in SMALLEST.0..200 {
+        for width in SMALLEST.0..220 {
             for height in SMALLEST.1..60 {
                 for (focus, zoomed) in [(Focus::Tree, false), (Focus::Pane, false), (Focus::Tree, true)] {
                     let areas = Areas::of((width, height), focus, zoomed);

@@ -41,8 +41,10 @@ pub fn draw(view: &mut View, paint: Paint, buffer: &mut Buffer, area: Rect) -> u
 }
 
 fn title(view: &View, row: &Row, width: usize) -> String {
+    let narrow = width < usize::from(super::NARROW);
     let tabs: Vec<String> = (1..)
         .zip(Tab::ALL)
+        .filter(|(_, tab)| !narrow || *tab == view.pane.tab)
         .map(|(number, tab)| if tab == view.pane.tab { format!("[{number} {}]", tab.title()) } else { format!("{number} {}", tab.title()) })
         .collect();
     let held = if view.pane.follows() { "" } else { "  (End follows)" };

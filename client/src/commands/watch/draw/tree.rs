@@ -32,7 +32,7 @@ impl Columns {
         let cost = width >= 76;
         let right = TIME + if cost { TOKENS + COST } else { 0 };
         let left = width.saturating_sub(right + STATE + 2);
-        let name = if left < 2 * REASON_MIN { left } else { (left / 2).clamp(REASON_MIN, 44) };
+        let name = if left < 2 * REASON_MIN { left } else { (left * 2 / 5).clamp(REASON_MIN, 44) };
         let reason = left.saturating_sub(name);
         Self { name, reason: if reason < REASON_MIN { 0 } else { reason }, cost }
     }
