@@ -13,6 +13,7 @@ use crate::error::Error;
 
 /// What a reader meets.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum Followed {
     /// The next event.
     Event(NumberedEvent),

@@ -13,7 +13,7 @@ use roost_core::state::worker::{Phase, Worker};
 use roost_core::{stream, view};
 use roost_tests::sim::run::records;
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 600;
 
 fn status(state: &State, tree: &Tree) -> StatusReply {
     let view = view::tree(tree);
@@ -74,7 +74,9 @@ fn known(worker: &Worker) -> WorkerState {
         _ if parked && worker.active_children == 0 => WorkerState::WakeReady,
         _ if parked => WorkerState::Parked,
         // A process that went wrong before it said anything is started again: whether from a context is not told.
-        WorkerState::Waking if matches!(&worker.phase, Phase::Starting(starting) if starting.again_at.is_some()) => WorkerState::Starting,
+        WorkerState::Waking if matches!(&worker.phase, Phase::Starting(starting) if starting.again_at.is_some() || starting.tries > 0) => {
+            WorkerState::Starting
+        }
         state => state,
     }
 }
@@ -93,12 +95,17 @@ fn compare(rows: &mut Rows, state: &State, tree: &Tree) -> Result<(), String> {
     of("stopped", counts.stopped, progress.stopped)?;
     of("cap", rows.tree().progress.cap, progress.cap)?;
     let leaving = tree.workers.iter().filter_map(|id| state.workers.get(id)).filter(|worker| worker.has_parked() && worker.slot).count();
-    // Who is being stopped between its slot and its process looks in a snapshot as if it had neither.
+    // Who is being stopped between its slot and its process, or while its slot is lent or on its way
+    // back, looks alike in a snapshot.
+    let of_tree = || tree.workers.iter().filter_map(|id| state.workers.get(id));
     let unseen = |worker: &&Worker| worker.stop.is_some() && worker.slot && worker.process.is_none();
-    let unseen = tree.workers.iter().filter_map(|id| state.workers.get(id)).filter(unseen).count();
-    let live = progress.live - u32::try_from(leaving).unwrap();
-    if !(live.saturating_sub(u32::try_from(unseen).unwrap())..=live).contains(&counts.live) {
-        return Err(format!("live: {}, and it is {live}", counts.live));
+    let parked = |worker: &&Worker| worker.stop.is_some() && (worker.is_lent() || (worker.slot && worker.has_parked()));
+    let count = |found: usize| u32::try_from(found).unwrap();
+    let live = progress.live - count(leaving);
+    let (least, most) = (live.saturating_sub(count(of_tree().filter(unseen).count())), live + count(of_tree().filter(parked).count()));
+    if !(least..=most).contains(&counts.live) {
+        let standing: Vec<_> = of_tree().map(|worker| format!("{} {:?} {}", worker.name, worker.phase, worker.slot)).collect();
+        return Err(format!("live: {}, and it is {live}: {standing:?}", counts.live));
     }
     if (rows.tree().closed_at_ms, rows.tree().progress.paused) != (fresh.trees[0].closed_at_ms, progress.paused) {
         return Err("closed or paused".into());
@@ -112,7 +119,7 @@ fn compare(rows: &mut Rows, state: &State, tree: &Tree) -> Result<(), String> {
     for worker in &fresh.workers {
         let (row, theirs) = (rows.get(worker.worker).ok_or("a row is missing")?, &state.workers[&worker.worker]);
         let state_of = match row.state() {
-            WorkerState::Waking if matches!(&theirs.phase, Phase::Starting(starting) if starting.again_at.is_some()) => {
+            WorkerState::Waking if matches!(&theirs.phase, Phase::Starting(starting) if starting.again_at.is_some() || starting.tries > 0) => {
                 WorkerState::Starting
             }
             state => state,

@@ -30,7 +30,7 @@ use session::{Done, Place, Plan};
     echo 'a task text' | roost run --task-file - --timeout 10m -- ./agent\n\n\
     It opens a tree for the command and closes it afterwards; inside a worker it launches a child in the same tree and waits\n\
     for it, and with --tree ID it does so in that tree (after `roost open`: --tree $ROOST_TREE). Either way it hands on all descendants that are left, unless --descendants says how many.\n\
-    Ctrl-C stops the tree, a second Ctrl-C leaves at once.")]
+    Ctrl-C stops the tree, a second Ctrl-C leaves at once. Progress is for terminals alone; `roost watch` shows more.")]
 pub struct RunArgs {
     #[command(flatten)]
     task: TaskArgs,

@@ -3,7 +3,7 @@
 //! ```text
 //!   feed.rs   the tree: a snapshot, then its events       calls.rs  what is asked and done
 //!   tail.rs   the files of the worker that is looked at   terminal.rs  takes the screen, gives it back
-//!   state.rs, keys.rs  what is known and what keys mean (pure)   draw.rs  the view as cells (pure)
+//!   state.rs, news.rs, keys.rs  what is known, what news and keys change (pure)   draw.rs  the view as cells (pure)
 //! ```
 
 mod calls;
@@ -13,6 +13,7 @@ mod editor;
 mod feed;
 mod keys;
 mod layout;
+mod news;
 mod pane;
 mod state;
 mod tail;

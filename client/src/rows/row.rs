@@ -51,8 +51,11 @@ pub struct Row {
 
 impl Row {
     pub(super) fn of(status: &WorkerStatus) -> Self {
+        // What is asked to park has nothing to say of it; what is saved and leaves has.
+        let has_parked = status.state == WorkerState::WakeReady || (status.state == WorkerState::Parking && status.reason.is_some());
+        let said = if has_parked { WorkerState::Parked } else { status.state };
         // One that is being stopped has a slot for as long as there is a process.
-        let slot = match status.state {
+        let slot = match said {
             WorkerState::Starting | WorkerState::Running | WorkerState::Waiting | WorkerState::Parking | WorkerState::Waking => true,
             WorkerState::Stopping => status.pid.is_some(),
             WorkerState::Queued
@@ -79,7 +82,7 @@ impl Row {
             slot,
             wait_is_over: status.state == WorkerState::Blocked && status.reason.as_deref() == Some("waiting for a slot"),
             children: Vec::new(),
-            said: status.state,
+            said,
             // Who is queued and had a process before is a resume.
             wakes: status.state == WorkerState::Waking || (status.state == WorkerState::Queued && status.epoch.0 > 0),
         }

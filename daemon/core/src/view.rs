@@ -151,6 +151,7 @@ pub fn state_of(worker: &Worker) -> WorkerState {
         Phase::Queued => WorkerState::Queued,
         Phase::Starting(starting) if starting.wake.is_some() => WorkerState::Waking,
         Phase::Starting(_) => WorkerState::Starting,
+        Phase::Emptying { parked: true, .. } => WorkerState::Parking,
         Phase::Running | Phase::Emptying { .. } | Phase::Gone { .. } => WorkerState::Running,
         Phase::Blocked { .. } if worker.slot => WorkerState::Waiting,
         Phase::Blocked { .. } => WorkerState::Blocked,
@@ -176,12 +177,12 @@ fn reason_of(state: &State, worker: &Worker) -> Option<String> {
             Some(children("waiting"))
         }
         Phase::Parked { ready: Some(_), .. } | Phase::Blocked { over: Some(_), .. } => Some("waiting for a slot".into()),
+        Phase::Leaving { .. } | Phase::Emptying { parked: true, .. } => Some("its context is saved, its process leaves".into()),
         Phase::Emptying { .. } => Some("its process has ended, what that left behind has not".into()),
         Phase::Starting(starting) if starting.again_at.is_some() => Some("its start failed and is tried again".into()),
         Phase::Starting(_)
         | Phase::Running
         | Phase::ParkAsked { .. }
-        | Phase::Leaving { .. }
         | Phase::Closing { .. }
         | Phase::Gone { .. }
         | Phase::Ended { .. } => None,

@@ -30,13 +30,13 @@ impl<'h> Terminal<'h> {
         // The server of the user's own tmux, with settings of its own, is none of ours.
         let new =
             ["-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", &columns.to_string(), "-y", &rows.to_string()].map(str::to_owned);
-        let run = format!("sh {}; exec sh", script.display());
+        let run = format!("sh {}; echo 'shell>'; exec sh", script.display());
         dressed(terminal.tmux().args(new).arg(run)).run().ok();
         terminal
     }
 
     fn tmux(&self) -> Cmd {
-        self.home.command("tmux").env("LC_ALL", "C.UTF-8").env("PS1", "shell> ").without("TMUX").arg("-u").arg("-S").arg(&self.socket)
+        self.home.command("tmux").env("LC_ALL", "C.UTF-8").without("TMUX").arg("-u").arg("-S").arg(&self.socket)
     }
 
     fn ask(&self, words: &[&str]) -> Done {

@@ -120,7 +120,7 @@ fn head(view: &View, paint: Paint, buffer: &mut Buffer, area: Rect) {
         (Some(_), _, _) => "  CLOSED",
         (None, true, _) => "  PAUSED",
         (None, false, true) => "",
-        (None, false, false) => "  nothing is active",
+        (None, false, false) => "  IDLE",
     };
     let live = format!("live {}/{cap}  queued {}  parked {}  blocked {}{state}", counts.live, counts.queued, counts.parked, counts.blocked);
     let first = if area.width < NARROW { live } else { format!("tree {}{key}  {} {live}", tree.progress.tree, gauge(counts.live, cap)) };

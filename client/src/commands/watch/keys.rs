@@ -41,6 +41,7 @@ impl View {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing")]
     fn look_key(&mut self, key: KeyEvent) -> Vec<Order> {
         let page = match self.focus {
             Focus::Tree => self.areas().rows_of_tree(),
@@ -94,8 +95,8 @@ impl View {
         if self.focus == Focus::Pane {
             let height = self.areas().rows_of_pane();
             match by {
-                isize::MIN => self.pane.to_begin(height),
-                isize::MAX => self.pane.to_end(),
+                isize::MIN => self.pane.go_to_begin(height),
+                isize::MAX => self.pane.go_to_end(),
                 by => self.pane.scroll(-by, height),
             }
             return Vec::new();
@@ -138,6 +139,7 @@ impl View {
         self.may_write(row)
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other keys edit")]
     fn search_key(&mut self, mut editor: Editor, key: KeyEvent) -> Vec<Order> {
         match key.code {
             KeyCode::Esc => Vec::new(),
@@ -175,6 +177,7 @@ impl View {
         orders
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other keys edit")]
     fn write_key(&mut self, worker: WorkerId, mut editor: Editor, key: KeyEvent) -> Vec<Order> {
         let Some(name) = self.rows.get(worker).map(|row| row.name.clone()) else { return Vec::new() };
         match key.code {
@@ -212,6 +215,7 @@ impl View {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing")]
 fn edit(editor: &mut Editor, key: KeyEvent) {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {

@@ -114,12 +114,12 @@ impl Pane {
     }
 
     /// To the first line.
-    pub fn to_begin(&mut self, height: usize) {
+    pub fn go_to_begin(&mut self, height: usize) {
         self.scroll(isize::MAX / 2, height);
     }
 
     /// To the last, and on with it.
-    pub fn to_end(&mut self) {
+    pub fn go_to_end(&mut self) {
         self.from_end = 0;
     }
 
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!((pane.rows(10, 2), pane.follows()), (vec!["94".to_owned(), "95".into()], false));
         pane.take(b"new\nnewer\n");
         assert_eq!(pane.rows(10, 2), ["94", "95"]);
-        pane.to_begin(2);
+        pane.go_to_begin(2);
         assert_eq!(pane.rows(10, 2), ["1", "2"]);
         pane.scroll(-1_000, 2);
         assert_eq!(pane.rows(10, 2), ["new", "newer"]);

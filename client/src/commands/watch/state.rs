@@ -5,23 +5,15 @@ use std::collections::{HashMap, VecDeque};
 use roost::proto::id::{ExecutionId, WorkerId};
 use roost::proto::message::events::NumberedEvent;
 use roost::proto::message::status::WorkerStatus;
-use roost::proto::message::stop::StopResult;
 use roost::proto::usage::UsageTotals;
 use roost::rows::{Row, Rows};
 
-use super::calls::{Answer, Wish};
+use super::calls::Wish;
 use super::editor::Editor;
-use super::feed::Feed;
 use super::layout::{Areas, Focus};
 use super::pane::{Pane, Tab};
-use super::tail::Piece;
-use super::text::safe;
 use super::words;
-use crate::commands::message;
-use crate::failure::Failure;
 
-/// Most events that are kept of each worker.
-const EVENTS_MAX: usize = 300;
 /// While something runs, what it costs is asked for once in so many seconds.
 const USAGE_EVERY: u64 = 5;
 
@@ -93,10 +85,10 @@ pub struct View {
     pub first: usize,
     pub(super) searched: String,
     pub(super) drafts: HashMap<WorkerId, String>,
-    events: HashMap<WorkerId, VecDeque<NumberedEvent>>,
-    asked_history: bool,
-    following: (u64, Option<What>),
-    stale: bool,
+    pub(super) events: HashMap<WorkerId, VecDeque<NumberedEvent>>,
+    pub(super) asked_history: bool,
+    pub(super) following: (u64, Option<What>),
+    pub(super) stale: bool,
     ticks: u64,
 }
 
@@ -158,120 +150,8 @@ impl View {
         if self.ticks.is_multiple_of(USAGE_EVERY) && self.link == Link::Up { vec![self.ask_usage()] } else { Vec::new() }
     }
 
-    fn ask_usage(&self) -> Order {
+    pub(super) fn ask_usage(&self) -> Order {
         Order::Wish(Wish::Usage(self.row().map(|row| (row.worker, row.name.clone()))))
-    }
-
-    /// Something of the tree.
-    pub fn feed(&mut self, feed: Feed) -> Vec<Order> {
-        match feed {
-            Feed::Events(events) => return self.happened(&events),
-            Feed::Lost => self.link = Link::Lost,
-            Feed::NoDaemon(failure) => self.link = Link::NoDaemon(complaint(&failure)),
-            Feed::Over(failure) => self.link = Link::Over(complaint(&failure)),
-            Feed::Back => {
-                self.link = Link::Up;
-            }
-            Feed::History(events) => {
-                for event in events.iter().rev() {
-                    let Some(worker) = words::subject(&event.event) else { continue };
-                    let known = self.events.entry(worker).or_default();
-                    if known.len() < EVENTS_MAX && known.front().is_none_or(|first| first.number > event.number) {
-                        known.push_front(event.clone());
-                    }
-                }
-                if self.pane.tab == Tab::Events {
-                    self.show_events();
-                }
-            }
-        }
-        Vec::new()
-    }
-
-    fn happened(&mut self, events: &[NumberedEvent]) -> Vec<Order> {
-        let (before, was_active, mut touched) = (self.rows.len(), self.rows.is_active(), false);
-        let mut ended = false;
-        for event in events {
-            self.rows.take(event);
-            ended |= matches!(event.event, roost::proto::message::events::TreeEvent::Ended { .. });
-            self.stale |= matches!(event.event, roost::proto::message::events::TreeEvent::Reowned { .. });
-            let Some(worker) = words::subject(&event.event) else { continue };
-            let known = self.events.entry(worker).or_default();
-            known.push_back(event.clone());
-            if known.len() > EVENTS_MAX {
-                known.pop_front();
-            }
-            if self.selected == Some(worker) {
-                touched = true;
-                if self.pane.tab == Tab::Events {
-                    self.pane.push(words::event(event));
-                }
-            }
-        }
-        self.stale |= self.rows.len() != before || (self.active_only && ended);
-        let mut orders = Vec::new();
-        if self.selected.is_none() {
-            self.refresh();
-            orders.extend(self.begin());
-        } else if touched {
-            orders.extend(self.look());
-        }
-        if was_active && !self.rows.is_active() {
-            orders.push(self.ask_usage());
-        }
-        orders
-    }
-
-    /// Something that was asked for.
-    pub fn answered(&mut self, answer: Answer) -> Vec<Order> {
-        match answer {
-            Answer::Looked(status) => {
-                self.rows.set_process_of(&status);
-                if self.selected == Some(status.worker) {
-                    self.details = Some(*status);
-                    return self.follow();
-                }
-            }
-            Answer::Used(all, one) => {
-                self.totals = all.totals;
-                if let Some((worker, usage)) = one {
-                    self.rows.set_usage_of(worker, usage.totals);
-                }
-            }
-            Answer::Said(worker, reply) => {
-                self.drafts.remove(&worker);
-                let name = self.rows.get(worker).map(|row| safe(&row.name)).unwrap_or_default();
-                self.said = Some((format!("{name} {}", message::line(&reply)), false));
-            }
-            Answer::NotSaid(worker, text, failure) => {
-                self.drafts.insert(worker, text);
-                self.said = Some((format!("{} | the words are kept: m", complaint(&failure)), true));
-            }
-            Answer::Stopped(reply) => {
-                let word = |result| match result {
-                    StopResult::Stopped => "is being stopped",
-                    StopResult::AlreadySettled => "had settled already",
-                };
-                let all: Vec<String> = reply.workers.iter().map(|one| format!("{} {}", safe(&one.name), word(one.result))).collect();
-                self.said = Some((all.join(", "), false));
-            }
-            Answer::Refused(failure) => self.said = Some((complaint(&failure), true)),
-        }
-        Vec::new()
-    }
-
-    /// A part of a file.
-    pub fn piece(&mut self, piece: Piece) {
-        if piece.request != self.following.0 {
-            return;
-        }
-        if piece.cut {
-            self.pane.clear(self.pane.tab, true);
-        }
-        self.pane.take(&piece.bytes);
-        if let Some(error) = piece.error {
-            self.pane.push(safe(&format!("cannot be read: {error}")));
-        }
     }
 
     /// Selects a worker.
@@ -306,19 +186,19 @@ impl View {
         }
     }
 
-    fn show_events(&mut self) {
+    pub(super) fn show_events(&mut self) {
         self.pane.clear(Tab::Events, false);
         for event in self.selected.and_then(|worker| self.events.get(&worker)).into_iter().flatten() {
             self.pane.push(words::event(event));
         }
     }
 
-    fn look(&self) -> Vec<Order> {
+    pub(super) fn look(&self) -> Vec<Order> {
         self.row().map(|row| Order::Wish(Wish::Look(row.worker, row.name.clone()))).into_iter().collect()
     }
 
     /// Follows the files of the worker, once they are known, and again when there are others.
-    fn follow(&mut self) -> Vec<Order> {
+    pub(super) fn follow(&mut self) -> Vec<Order> {
         let Some(details) = &self.details else { return Vec::new() };
         let what = match self.pane.tab {
             Tab::Output => What::Files(details.stdout_paths.clone()),
@@ -364,10 +244,4 @@ impl View {
         }
         self.first = self.first.min(self.shown.len().saturating_sub(height));
     }
-}
-
-/// An error, what it is called, and what to do next.
-pub fn complaint(failure: &Failure) -> String {
-    let hint = failure.hint().map(|hint| format!(" | {hint}")).unwrap_or_default();
-    safe(&format!("{failure:#} ({}){hint}", failure.kind()))
 }

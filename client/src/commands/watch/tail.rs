@@ -104,7 +104,7 @@ impl Follower {
                 self.unwatch(now);
                 reading = None;
             }
-            self.sleep();
+            self.rest();
         }
     }
 
@@ -176,7 +176,7 @@ impl Follower {
         self.news.tell(News::Piece(Piece { request, cut, bytes, error }));
     }
 
-    fn sleep(&self) {
+    fn rest(&self) {
         let mut ready = [PollFd::new(&self.events, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
         // An interrupted sleep is one look more.
         rustix::event::poll(&mut ready, None).ok();

@@ -348,6 +348,7 @@ mod tests {
             job: JobId(4),
             task_index: 1,
             depth: 2,
+            group: None,
             state: status::WorkerState::Parked,
             place: None,
             reason: Some("waiting".into()),
@@ -395,7 +396,15 @@ mod tests {
 
     fn all() -> Vec<Reply> {
         let view = view();
-        let tree = TreeView { counts: counts(), key: None, budget: 50, budget_remaining: 49, opened_at_ms: 1, closed_at_ms: None };
+        let tree = TreeView {
+            counts: counts(),
+            key: None,
+            group_caps: Vec::new(),
+            budget: 50,
+            budget_remaining: 49,
+            opened_at_ms: 1,
+            closed_at_ms: None,
+        };
         let worker = Caller::Worker { worker: WorkerId(2), epoch: Epoch(1) };
         vec![
             Reply::Welcome {
