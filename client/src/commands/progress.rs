@@ -102,8 +102,8 @@ fn standing(rows: &Rows, pace: &Pace, now_ms: u64) -> Standing {
         text.push_str("  PAUSED");
     }
     let slow = rows.longest_running().and_then(|row| Some((escape_line(&row.name), row.started_at_ms?)));
-    let is_flat = counts.parked + counts.blocked + counts.finishing == 0 && !progress.paused;
-    let left_ms = pace.left_ms(counts.live, counts.queued, progress.cap).filter(|_| is_flat);
+    let is_plain = counts.parked == 0 && !progress.paused;
+    let left_ms = pace.left_ms(counts.live, counts.queued, progress.cap).filter(|_| is_plain);
     Standing { counts: text, slow, over_at_ms: left_ms.map(|left| now_ms + left) }
 }
 
