@@ -1,7 +1,5 @@
 //! The numbered stream of a tree: contract section 11. Events are observations; nothing is decided by who reads them.
 
-mod subagents;
-
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Epoch, ExecutionId, JobId, MessageId, TreeId, WorkerId};

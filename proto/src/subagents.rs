@@ -1,6 +1,6 @@
 //! The names that listeners of `subagents:` know.
 
-use super::TreeEvent;
+use crate::message::events::TreeEvent;
 
 impl TreeEvent {
     /// The name under which listeners of the `subagents:` events know it, where there is one.
