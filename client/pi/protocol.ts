@@ -517,6 +517,8 @@ export type NumberedEvent = {
   task_index: number,
   /** Whether its worker is there already. */
   resume: boolean,
+  /** Its group, where the tree caps that. */
+  group?: string | null,
   /** The worker's name. */
   name: string,
   /** The worker. */
@@ -1140,6 +1142,8 @@ export type TreeId = string;
 export type TreeStatus = {
   /** Its key, if it was opened with one. */
   key?: string | null,
+  /** Most live workers per group, where it caps groups. */
+  group_caps?: { [key in string]: number },
   /** Budget slots that the root may still reserve. */
   budget_remaining: number,
   /** The budget. */
@@ -1410,6 +1414,8 @@ export type WorkerStatus = {
   task_index: number,
   /** How deep it is: 1 for a worker of the root. */
   depth: number,
+  /** Its group, where its tree caps that. */
+  group?: string | null,
   /** Its state. */
   state: WorkerState,
   /** Its place in the queue, from 1, when queued. */

@@ -11,6 +11,20 @@ use roost_proto::message::events::{EVENTS, EventsReply, NumberedEvent, ReadEvent
 use crate::connection::Connection;
 use crate::error::Error;
 
+/// What a reader meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub enum Followed {
+    /// The next event.
+    Event(NumberedEvent),
+    /// A daemon has answered, at first and after each break.
+    Joined,
+    /// The connection is gone. To read on is to make it again.
+    Broken,
+    /// There is no more.
+    End,
+}
+
 /// A reader of events with a connection of its own.
 ///
 /// ```no_run
@@ -45,8 +59,19 @@ impl EventReader {
     /// The next event; blocks for it when following. `None` at the end.
     pub fn next_event(&mut self) -> Result<Option<NumberedEvent>, Error> {
         loop {
+            match self.next_or_break()? {
+                Followed::Event(event) => return Ok(Some(event)),
+                Followed::Joined | Followed::Broken => {}
+                Followed::End => return Ok(None),
+            }
+        }
+    }
+
+    /// The next event, or that there is none for now: for whoever shows how the connection is. After an error it may be asked again.
+    pub fn next_or_break(&mut self) -> Result<Followed, Error> {
+        loop {
             if let Some(event) = self.read.pop_front() {
-                return Ok(Some(event));
+                return Ok(Followed::Event(event));
             }
             if !self.caught_up {
                 let request = ReadEvents { tree: self.tree, from: self.next, follow: self.follow };
@@ -57,10 +82,14 @@ impl EventReader {
                     return Err(Error::Protocol { method: EVENTS, message });
                 }
                 self.take(page);
-            } else if self.follow {
-                self.listen()?;
-            } else {
-                return Ok(None);
+                return Ok(Followed::Joined);
+            }
+            if !self.follow {
+                return Ok(Followed::End);
+            }
+            self.listen()?;
+            if !self.caught_up {
+                return Ok(Followed::Broken);
             }
         }
     }

@@ -13,4 +13,5 @@ pub mod paths;
 pub mod rpc;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod subagents;
 pub mod usage;

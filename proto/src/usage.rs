@@ -75,6 +75,20 @@ impl Usage {
         }
     }
 
+    /// What this one has more than an earlier one; `None` when it has less of something.
+    pub fn minus(self, earlier: Self) -> Option<Self> {
+        Some(Self {
+            input: self.input.checked_sub(earlier.input)?,
+            output: self.output.checked_sub(earlier.output)?,
+            cache_read: self.cache_read.checked_sub(earlier.cache_read)?,
+            cache_write: self.cache_write.checked_sub(earlier.cache_write)?,
+            cost: self.cost.checked_sub(earlier.cost)?,
+            cost_unknown: self.cost_unknown,
+            turns: self.turns.checked_sub(earlier.turns)?,
+            tool_calls: self.tool_calls.checked_sub(earlier.tool_calls)?,
+        })
+    }
+
     /// Whether every counter is within [`USAGE_MAX`].
     pub fn is_bounded(&self) -> bool {
         self.plus(Self::default()).is_some()

@@ -55,3 +55,5 @@ mod tally;
 mod terminal;
 #[path = "e2e/timeline.rs"]
 mod timeline;
+#[path = "e2e/watching.rs"]
+mod watching;

@@ -57,19 +57,27 @@ impl EventsArgs {
             }
             return out.json(&fields);
         }
-        let word = fields.remove("event").and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default();
-        let word = name.filter(|_| self.names).map_or(word, str::to_owned);
-        let mut line = format!("{} {} {word}", event.number, values::clock_time(event.at_ms));
-        for first in ["name", "execution"] {
-            if let Some(Value::String(text)) = fields.remove(first) {
-                line.push_str(&format!(" {text}"));
-            }
-        }
-        for (field, value) in fields.iter().filter(|(field, _)| !matches!(field.as_str(), "number" | "at_ms" | "worker")) {
-            line.push_str(&format!(" {field}={}", short(value)));
-        }
-        out.line(&escape_line(&line))
+        out.line(&escape_line(&words(event, fields, name.filter(|_| self.names))))
     }
+}
+
+/// An event as one line of words, not escaped.
+pub fn line(event: &NumberedEvent) -> Result<String, Failure> {
+    Ok(words(event, fields(event)?, None))
+}
+
+fn words(event: &NumberedEvent, mut fields: Map<String, Value>, name: Option<&str>) -> String {
+    let word = fields.remove("event").and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default();
+    let mut line = format!("{} {} {}", event.number, values::clock_time(event.at_ms), name.unwrap_or(&word));
+    for first in ["name", "execution"] {
+        if let Some(Value::String(text)) = fields.remove(first) {
+            line.push_str(&format!(" {text}"));
+        }
+    }
+    for (field, value) in fields.iter().filter(|(field, _)| !matches!(field.as_str(), "number" | "at_ms" | "worker")) {
+        line.push_str(&format!(" {field}={}", short(value)));
+    }
+    line
 }
 
 fn fields(event: &NumberedEvent) -> Result<Map<String, Value>, Failure> {

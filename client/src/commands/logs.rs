@@ -21,6 +21,8 @@ use crate::failure::Failure;
 use crate::output::{Out, escape};
 use crate::setup::Setup;
 
+pub use transcript::lines as transcript_lines;
+
 /// Print what a worker has written so far
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost logs build\n  roost logs build -f --stderr\n  roost logs reviewer --transcript")]

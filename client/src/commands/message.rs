@@ -48,7 +48,8 @@ impl MessageArgs {
     }
 }
 
-fn line(reply: &MessageReply) -> String {
+/// What became of it, in words.
+pub fn line(reply: &MessageReply) -> String {
     match &reply.sent {
         Sent::Steering { execution } => format!("{} sent to {execution}", reply.message),
         Sent::AfterEnd { execution } => format!("{} follows the end of {execution}", reply.message),

@@ -1,5 +1,5 @@
 //! `roost run`: one command as a worker, from launch to exit code. Here: its arguments and what follows from the events;
-//! the calls are in `run/session.rs`, what a terminal shows in `run/view.rs`.
+//! the calls are in `run/session.rs`, what is said of a failure in `run/view.rs`.
 
 mod session;
 mod view;
@@ -9,11 +9,11 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use clap::Args;
 use roost::proto::message::launch::{Allowance, Rest};
-use roost::proto::message::tree::Progress;
 use roost::{Config, Error};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::commands::progress::Line;
 use crate::commands::result::note_leftovers;
 use crate::conf::Conf;
 use crate::exit::Exit;
@@ -33,12 +33,16 @@ use session::{Done, Place, Plan};
     It opens a tree for the command and closes it afterwards; inside a worker it launches a child in the same tree and waits \
     for it, and with --tree ID it does so in that tree (after `roost open`: --tree $ROOST_TREE). Either way it \
     hands on all descendants that are left, unless --descendants says how many.\n\
-    Ctrl-C stops the tree, a second Ctrl-C leaves at once. Settings that no flag says come from the configuration (roost config explain).")]
+    Ctrl-C stops the tree, a second Ctrl-C leaves at once. Progress is for terminals alone; `roost watch` shows more. Settings that no \
+    flag says come from the configuration (roost config explain).")]
 pub struct RunArgs {
     #[command(flatten)]
     task: TaskArgs,
     #[command(flatten)]
     settings: SettingsArgs,
+    /// No progress on the terminal
+    #[arg(short, long)]
+    quiet: bool,
     /// The program and its arguments; with --agent further arguments of its program
     #[arg(value_name = "CMD", trailing_var_arg = true, required_unless_present = "agent")]
     command: Vec<OsString>,
@@ -50,7 +54,6 @@ enum Event {
     InTree(Config),
     /// The worker is accepted, under this name.
     Launched(String),
-    Progress(Progress),
     Signal,
     /// The stop that a signal asked for was refused.
     NotStopped(Error),
@@ -75,7 +78,8 @@ impl RunArgs {
             let done = session::work(&plan, &worker_tell);
             send(&worker_tell, Event::Ended(Box::new(done)));
         });
-        let follower = Follower { tell, owns_tree, view: view::View::new(out.json), config: None, name: None, signals: 0, stopping: false };
+        let follower =
+            Follower { tell, owns_tree, line: Line::new(!out.json && !self.quiet), config: None, name: None, signals: 0, stopping: false };
         match follower.follow(&events)? {
             Some(done) => finish(&done, out),
             None => Ok(Exit::Interrupted),
@@ -120,7 +124,7 @@ fn send(tell: &Sender<Event>, event: Event) {
 struct Follower {
     tell: Sender<Event>,
     owns_tree: bool,
-    view: view::View,
+    line: Line,
     config: Option<Config>,
     name: Option<String>,
     signals: u32,
@@ -133,8 +137,8 @@ impl Follower {
         while let Ok(event) = events.recv() {
             match event {
                 Event::InTree(config) => {
-                    if self.owns_tree && self.view.is_visible() {
-                        watch(config.clone(), self.tell.clone());
+                    if let Some(identity) = config.identity.as_ref().filter(|_| self.owns_tree) {
+                        self.line.follow(config.clone(), identity.tree);
                     }
                     self.config = Some(config);
                 }
@@ -142,18 +146,17 @@ impl Follower {
                     self.name = Some(name);
                     self.stop_if_asked();
                 }
-                Event::Progress(progress) => self.view.show(&progress),
                 Event::Signal => {
                     self.signals += 1;
                     if self.signals > 1 {
-                        self.view.clear();
+                        self.line.clear();
                         return Ok(None);
                     }
                     self.stop_if_asked();
                 }
                 Event::NotStopped(error) => note(&format!("roost: cannot stop it: {error} ({})", error.kind())),
                 Event::Ended(done) => {
-                    self.view.clear();
+                    self.line.clear();
                     return done.map(Some);
                 }
             }
@@ -176,16 +179,6 @@ impl Follower {
             }
         });
     }
-}
-
-/// Progress is decoration: when it cannot be had the run goes on without.
-fn watch(config: Config, tell: Sender<Event>) {
-    std::thread::spawn(move || {
-        let Ok(mut watcher) = roost::Watcher::new(config) else { return };
-        while let Ok(progress) = watcher.next_progress() {
-            send(&tell, Event::Progress(progress));
-        }
-    });
 }
 
 fn finish(done: &Done, out: &mut Out) -> Result<Exit, Failure> {

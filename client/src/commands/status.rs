@@ -12,6 +12,8 @@ use crate::output::Out;
 use crate::setup::Setup;
 use crate::values;
 
+pub use draw::elapsed;
+
 /// Show the tree, or one worker and what descends from it; outside of a tree the list of trees
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost status\n  roost status build\n  roost status --tree t123 --json")]

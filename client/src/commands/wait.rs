@@ -5,6 +5,7 @@ use roost::proto::message::result::{Told, Wait, WaitReply};
 use roost::proto::rpc::ErrorKind;
 
 use crate::candidates;
+use crate::commands::progress::Line;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Out, escape_line, note};
@@ -27,6 +28,9 @@ pub struct WaitArgs {
     /// Give up after this long, with exit code 124
     #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     timeout: Option<u64>,
+    /// No progress on the terminal
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 impl WaitArgs {
@@ -36,7 +40,14 @@ impl WaitArgs {
         let tell_later = self.names.is_empty();
         let wait = Wait { request_id: roost::request_id()?, names: self.names, any: self.any, timeout_ms: self.timeout, tell_later };
         let mut connection = setup.in_tree()?;
-        let reply = connection.wait(&wait)?;
+        let line = Line::new(!out.json && !self.quiet);
+        // What happens in the tree is its root's to see.
+        if let Some(identity) = connection.config().identity.as_ref().filter(|identity| identity.worker.is_none()) {
+            line.follow(connection.config().clone(), identity.tree);
+        }
+        let reply = connection.wait(&wait);
+        line.clear();
+        let reply = reply?;
         if out.json {
             out.json(&reply)?;
         } else {

@@ -157,12 +157,17 @@ fn worker_of(owner: Owner) -> Option<WorkerId> {
     }
 }
 
+fn group_of(state: &State, worker: WorkerId) -> Option<String> {
+    let worker = state.workers.get(&worker)?;
+    state.trees.get(&worker.tree)?.group_name(worker.group)
+}
+
 fn created(state: &State, job: &JobAccepted) -> Vec<TreeEvent> {
     let lead = worker_of(job.owner);
     let one = |(task_index, task): (u32, &crate::event::AcceptedTask)| {
         let of = subject(state, task.worker);
         let queued = TreeEvent::Queued { of: of.clone() };
-        [TreeEvent::Created { of, lead, job: job.job, task_index, resume: false }, queued]
+        [TreeEvent::Created { of, lead, job: job.job, task_index, resume: false, group: group_of(state, task.worker) }, queued]
     };
     (0..).zip(&job.tasks).flat_map(one).collect()
 }
@@ -171,7 +176,7 @@ fn resumed(state: &State, worker: WorkerId, job: JobId) -> Vec<TreeEvent> {
     let of = subject(state, worker);
     let lead = state.workers.get(&worker).and_then(|worker| worker_of(worker.owner));
     let queued = TreeEvent::Queued { of: of.clone() };
-    vec![TreeEvent::Created { of, lead, job, task_index: 0, resume: true }, queued]
+    vec![TreeEvent::Created { of, lead, job, task_index: 0, resume: true, group: group_of(state, worker) }, queued]
 }
 
 /// With this end its lead, which is handed such things, has many that it has not taken in.

@@ -37,6 +37,8 @@ pub struct TreeView {
     pub counts: TreeCounts,
     /// Its key.
     pub key: Option<String>,
+    /// Most live workers per group.
+    pub group_caps: Vec<(String, u32)>,
     /// The root's budget.
     pub budget: u64,
     /// What is left of it.
@@ -64,6 +66,8 @@ pub struct WorkerView {
     pub task_index: u32,
     /// From 1.
     pub depth: u32,
+    /// Its group, where its tree caps that.
+    pub group: Option<String>,
     /// Its state.
     pub state: WorkerState,
     /// Its place in the queue, from 1.
@@ -101,6 +105,7 @@ pub fn tree(tree: &Tree) -> TreeView {
     TreeView {
         counts: counts(tree),
         key: tree.key.clone(),
+        group_caps: tree.settings.group_caps.clone(),
         budget: tree.ledger.limit(),
         budget_remaining: tree.ledger.remaining(),
         opened_at_ms: tree.opened_at.wall_ms,
@@ -121,6 +126,7 @@ pub fn worker(state: &State, worker: &Worker) -> WorkerView {
         job: worker.job,
         task_index: worker.task_index,
         depth: worker.depth,
+        group: state.trees.get(&worker.tree).and_then(|tree| tree.group_name(worker.group)),
         state: state_of(worker),
         place: None,
         reason: reason_of(state, worker),
@@ -145,6 +151,7 @@ pub fn state_of(worker: &Worker) -> WorkerState {
         Phase::Queued => WorkerState::Queued,
         Phase::Starting(starting) if starting.wake.is_some() => WorkerState::Waking,
         Phase::Starting(_) => WorkerState::Starting,
+        Phase::Emptying { parked: true, .. } => WorkerState::Parking,
         Phase::Running | Phase::Emptying { .. } | Phase::Gone { .. } => WorkerState::Running,
         Phase::Blocked { .. } if worker.slot => WorkerState::Waiting,
         Phase::Blocked { .. } => WorkerState::Blocked,
@@ -170,12 +177,12 @@ fn reason_of(state: &State, worker: &Worker) -> Option<String> {
             Some(children("waiting"))
         }
         Phase::Parked { ready: Some(_), .. } | Phase::Blocked { over: Some(_), .. } => Some("waiting for a slot".into()),
+        Phase::Leaving { .. } | Phase::Emptying { parked: true, .. } => Some("its context is saved, its process leaves".into()),
         Phase::Emptying { .. } => Some("its process has ended, what that left behind has not".into()),
         Phase::Starting(starting) if starting.again_at.is_some() => Some("its start failed and is tried again".into()),
         Phase::Starting(_)
         | Phase::Running
         | Phase::ParkAsked { .. }
-        | Phase::Leaving { .. }
         | Phase::Closing { .. }
         | Phase::Gone { .. }
         | Phase::Ended { .. } => None,

@@ -74,6 +74,9 @@ pub enum TreeEvent {
         task_index: u32,
         /// Whether its worker is there already.
         resume: bool,
+        /// Its group, where the tree caps that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<String>,
     },
     /// It is in the queue.
     Queued {
@@ -258,43 +261,4 @@ pub struct Subject {
     pub worker: WorkerId,
     /// Its execution.
     pub execution: ExecutionId,
-}
-
-impl TreeEvent {
-    /// The name under which listeners of the `subagents:` events know it, where there is one.
-    pub fn subagents_name(&self) -> Option<&'static str> {
-        match self {
-            Self::Created { .. } => Some("subagents:created"),
-            Self::Started { .. } => Some("subagents:started"),
-            Self::Message { to: Some(_), .. } => Some("subagents:steered"),
-            Self::Ended { outcome, .. } if outcome.is_success() => Some("subagents:completed"),
-            Self::Ended { .. } => Some("subagents:failed"),
-            Self::Opened {}
-            | Self::Queued { .. }
-            | Self::Running { .. }
-            | Self::StartRetried { .. }
-            | Self::Blocked { .. }
-            | Self::SlotLent { .. }
-            | Self::WaitOver { .. }
-            | Self::Unblocked { .. }
-            | Self::Waiting { .. }
-            | Self::Resumed { .. }
-            | Self::ParkAsked { .. }
-            | Self::ParkCancelled { .. }
-            | Self::Parked { .. }
-            | Self::Woken { .. }
-            | Self::Message { to: None, .. }
-            | Self::Delivered { .. }
-            | Self::Undelivered { .. }
-            | Self::Consumed { .. }
-            | Self::Stopping { .. }
-            | Self::Reowned { .. }
-            | Self::Finishing { .. }
-            | Self::CapSet { .. }
-            | Self::PauseSet { .. }
-            | Self::Interrupted { .. }
-            | Self::Backlog { .. }
-            | Self::Closed { .. } => None,
-        }
-    }
 }

@@ -1,5 +1,7 @@
 //! Looking at trees and workers. Reading is wider than acting: contract section 7.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Epoch, ExecutionId, JobId, TreeId, WorkerId};
@@ -45,6 +47,9 @@ pub struct TreeStatus {
     /// Its key, if it was opened with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Most live workers per group, where it caps groups.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub group_caps: BTreeMap<String, u32>,
     /// Budget slots that the root may still reserve.
     pub budget_remaining: u64,
     /// The budget.
@@ -75,6 +80,9 @@ pub struct WorkerStatus {
     pub task_index: u32,
     /// How deep it is: 1 for a worker of the root.
     pub depth: u32,
+    /// Its group, where its tree caps that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Its state.
     pub state: WorkerState,
     /// Its place in the queue, from 1, when queued.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use roost_core::event::{Delivery, Join, Settings, Timing};
+use roost_core::event::{Delivery, Join, Record, Settings, Timing};
 
 use super::plan::Plan;
 use super::rng::Rng;
@@ -87,6 +87,14 @@ pub fn run(seed: u64, wide: bool, trace: bool) -> Checked<Report> {
     finish(&mut world, &mut rng)?;
     let workers = world.state().workers.len() as u64;
     Ok(Report { steps: world.steps, workers, seen: world.seen })
+}
+
+/// All that becomes durable in the wild part of a seed's run.
+pub fn records(seed: u64, wide: bool) -> Checked<Vec<Record>> {
+    let mut world = world_of(seed, false, wide)?;
+    let mut rng = Rng::of(seed, "order");
+    wild(&mut world, &mut rng, |_, _| Ok(()))?;
+    Ok(world.journal.durable().to_vec())
 }
 
 /// The wild part of a run; after each action, which are counted, somebody may look.

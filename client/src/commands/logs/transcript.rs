@@ -32,7 +32,7 @@ pub(super) fn print(path: &Path, raw: bool, out: &mut Out) -> Result<(), Failure
             return out.flush();
         }
         match serde_json::from_slice(&line) {
-            Ok(record) => self::record(&record, out)?,
+            Ok(record) => lines(&record).iter().try_for_each(|line| out.line(line))?,
             Err(_) if line.last() != Some(&b'\n') => {
                 out.flush()?;
                 note("roost: the last record is not whole: it is being written, or its writer was ended");
@@ -42,7 +42,8 @@ pub(super) fn print(path: &Path, raw: bool, out: &mut Out) -> Result<(), Failure
     }
 }
 
-fn record(record: &Map<String, Value>, out: &mut Out) -> Result<(), Failure> {
+/// A record as lines, harmless for a terminal.
+pub fn lines(record: &Map<String, Value>) -> Vec<String> {
     let kind = record.get("kind").and_then(Value::as_str).unwrap_or("record");
     let mut head = match record.get("at_ms").and_then(Value::as_u64) {
         Some(at) => format!("{} {kind}", values::clock_time(at)),
@@ -59,14 +60,12 @@ fn record(record: &Map<String, Value>, out: &mut Out) -> Result<(), Failure> {
             }
         }
     }
-    out.line(&escape_line(&head))?;
+    let mut lines = vec![escape_line(&head)];
     for (field, text) in texts {
         if field != "text" {
-            out.line(&format!("  {}:", escape_line(field)))?;
+            lines.push(format!("  {}:", escape_line(field)));
         }
-        for line in escape(text).lines() {
-            out.line(&format!("  {line}"))?;
-        }
+        lines.extend(escape(text).lines().map(|line| format!("  {line}")));
     }
-    Ok(())
+    lines
 }

@@ -1,72 +1,13 @@
-//! What a person sees of `roost run` on standard error: progress while it runs, and why it failed.
+//! What a person sees of a `roost run` that failed, on standard error.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use roost::proto::message::tree::Progress;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::session::Done;
 use crate::output::{escape_line, note};
 
 /// How much of a failed worker's standard error is passed on.
 const STDERR_BYTES_MAX: u64 = 8 << 10;
-
-const TICK: Duration = Duration::from_millis(250);
-
-/// The line of progress; nothing when nobody looks.
-pub(super) struct View {
-    bar: Option<ProgressBar>,
-}
-
-impl View {
-    pub(super) fn new(json: bool) -> Self {
-        if json || !io::stderr().is_terminal() {
-            return Self { bar: None };
-        }
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
-        // The clock in the line goes on between two changes of the tree.
-        bar.enable_steady_tick(TICK);
-        Self { bar: Some(bar) }
-    }
-
-    pub(super) fn is_visible(&self) -> bool {
-        self.bar.is_some()
-    }
-
-    pub(super) fn show(&self, progress: &Progress) {
-        let Some(bar) = &self.bar else { return };
-        bar.set_message(text(progress));
-        bar.tick();
-    }
-
-    pub(super) fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-fn text(progress: &Progress) -> String {
-    let mut text = format!("live {}/{}  queued {}  done {}", progress.live, progress.cap, progress.queued, progress.completed);
-    for (word, count) in [
-        ("parked", progress.parked),
-        ("blocked", progress.blocked),
-        ("finishing", progress.finishing),
-        ("failed", progress.failed),
-        ("stopped", progress.stopped),
-    ] {
-        if count > 0 {
-            text.push_str(&format!("  {word} {count}"));
-        }
-    }
-    if progress.paused {
-        text.push_str("  PAUSED");
-    }
-    text
-}
 
 /// Says why it did not complete: the end of its standard error, then one line.
 pub(super) fn failure(done: &Done) {

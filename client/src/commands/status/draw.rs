@@ -109,7 +109,8 @@ impl Paint {
     }
 }
 
-fn elapsed(ms: u64) -> String {
+/// How long something has taken.
+pub fn elapsed(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
         0..60 => format!("{seconds}.{}s", ms % 1_000 / 100),

@@ -71,7 +71,7 @@ impl Accounts {
         if !report.usage.is_bounded() || self.past.plus(report.usage).is_none() {
             return Err(Refused::TooLarge);
         }
-        difference(report.usage, self.current).map(Some).ok_or(Refused::Shrunk)
+        report.usage.minus(self.current).map(Some).ok_or(Refused::Shrunk)
     }
 
     /// Takes a report that adds something.
@@ -101,7 +101,7 @@ impl Accounts {
         self.turn_over();
         let Some(Reported { usage, sequence, .. }) = back else { return };
         // A book that does not add up loses nothing: the process counts as a new one.
-        if let Some(past) = difference(self.past, usage) {
+        if let Some(past) = self.past.minus(usage) {
             self.past = past;
             (self.current, self.sequence) = (usage, sequence);
         }
@@ -114,21 +114,8 @@ impl Accounts {
 
     /// A descendant with all below it belongs to somebody else.
     pub fn take_below(&mut self, moved: Usage) {
-        self.below = difference(self.below, moved).unwrap_or_default();
+        self.below = self.below.minus(moved).unwrap_or_default();
     }
-}
-
-fn difference(new: Usage, old: Usage) -> Option<Usage> {
-    Some(Usage {
-        input: new.input.checked_sub(old.input)?,
-        output: new.output.checked_sub(old.output)?,
-        cache_read: new.cache_read.checked_sub(old.cache_read)?,
-        cache_write: new.cache_write.checked_sub(old.cache_write)?,
-        cost: new.cost.checked_sub(old.cost)?,
-        cost_unknown: new.cost_unknown,
-        turns: new.turns.checked_sub(old.turns)?,
-        tool_calls: new.tool_calls.checked_sub(old.tool_calls)?,
-    })
 }
 
 #[cfg(test)]

@@ -144,6 +144,11 @@ impl Tree {
         group.map_or(0, |index| usize::from(index) + 1)
     }
 
+    /// The name of a group that has a cap.
+    pub fn group_name(&self, group: Option<u16>) -> Option<String> {
+        self.settings.group_caps.get(usize::from(group?)).map(|(name, _)| name.clone())
+    }
+
     /// How many workers are queued.
     pub fn queued(&self) -> usize {
         self.lanes.iter().map(|lane| lane.queue.len()).sum()

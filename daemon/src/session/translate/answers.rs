@@ -230,8 +230,9 @@ fn status(trees: Vec<TreeView>, workers: Vec<WorkerView>, next: Option<WorkerId>
 }
 
 fn tree_status(view: TreeView) -> TreeStatus {
-    let TreeView { counts, key, budget, budget_remaining, opened_at_ms, closed_at_ms } = view;
-    TreeStatus { progress: progress(&counts), key, budget_remaining, budget, opened_at_ms, closed_at_ms }
+    let TreeView { counts, key, group_caps, budget, budget_remaining, opened_at_ms, closed_at_ms } = view;
+    let group_caps = group_caps.into_iter().collect();
+    TreeStatus { progress: progress(&counts), key, group_caps, budget_remaining, budget, opened_at_ms, closed_at_ms }
 }
 
 fn worker_status(view: WorkerView, outputs: Outputs) -> WorkerStatus {
@@ -243,6 +244,7 @@ fn worker_status(view: WorkerView, outputs: Outputs) -> WorkerStatus {
         job: view.job,
         task_index: view.task_index,
         depth: view.depth,
+        group: view.group,
         state: view.state,
         place: view.place,
         reason: view.reason,
@@ -348,6 +350,7 @@ mod tests {
             job: JobId(4),
             task_index: 1,
             depth: 2,
+            group: None,
             state: status::WorkerState::Parked,
             place: None,
             reason: Some("waiting".into()),
@@ -395,7 +398,15 @@ mod tests {
 
     fn all() -> Vec<Reply> {
         let view = view();
-        let tree = TreeView { counts: counts(), key: None, budget: 50, budget_remaining: 49, opened_at_ms: 1, closed_at_ms: None };
+        let tree = TreeView {
+            counts: counts(),
+            key: None,
+            group_caps: Vec::new(),
+            budget: 50,
+            budget_remaining: 49,
+            opened_at_ms: 1,
+            closed_at_ms: None,
+        };
         let worker = Caller::Worker { worker: WorkerId(2), epoch: Epoch(1) };
         vec![
             Reply::Welcome {
