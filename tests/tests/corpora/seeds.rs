@@ -67,6 +67,7 @@ fn calls() -> Vec<(String, Vec<u8>)> {
         ("usage", r#"{"name":"n","each":true,"tree":"t1"}"#.to_owned()),
         ("events", r#"{"from":1,"follow":true,"tree":"t1"}"#.to_owned()),
         ("daemon.gc", r#"{"older_than_ms":18446744073709551615,"max_bytes":0,"dry_run":true}"#.to_owned()),
+        ("daemon.metrics", "{}".to_owned()),
     ];
     let mut seeds: Vec<(String, Vec<u8>)> = methods
         .into_iter()
