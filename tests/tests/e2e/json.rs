@@ -120,6 +120,7 @@ fn print_all(home: &Home) -> Printed {
     home.sh("mkdir open && roost --socket $F/open/s --state-dir $F/state doctor --json > doctor.json; test $? = 1").run().ok();
     printed.lines("doctor", &home.read("doctor.json"));
     printed.add("man", home.roost(["man", "--json"]).arg(home.file("man")).run().ok().json());
+    printed.add("metrics", home.roost(["metrics", "--json"]).run().ok().json());
     printed.add("run", home.roost(["run", "--json", "--", "true"]).run().ok().json());
     printed.add("open", home.roost(["open", "--json", "--key", "k"]).run().ok().json());
     let tree = Tree::open(home, &[]);
