@@ -8,7 +8,7 @@ import { SUBAGENT_RECORD_TYPE } from "../../../client/pi/contracts.ts";
 import { NO_USAGE, compactDetails, detailsFrom, detailsOf, singleResult } from "../../../client/pi/details.ts";
 import { completion } from "./fake.ts";
 import type { WorkerState, WorkerStatus } from "../../../client/pi/protocol.ts";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -73,4 +73,21 @@ test("a conversation is readable while its last line is being written", () => {
 	writeFileSync(file, `${lines.map((line) => JSON.stringify(line)).join("\n")}\n{"type":"mess`);
 	assert.equal(conversationText(file), '> do it\n\n→ bash {"command":"ls"}\n\n[bash] a b\n\ndone');
 	rmSync(dir, { recursive: true });
+});
+
+test("what is drawn on a tick is made of modules that can read no disk", () => {
+	const seen = new Set<string>();
+	const outside = new Set<string>();
+	const visit = (name: string): void => {
+		if (seen.has(name)) return;
+		seen.add(name);
+		const text = readFileSync(join(import.meta.dirname, "../../../client/pi", name), "utf8");
+		for (const [, from] of text.matchAll(/^import (?!type )[^"]*"([^"]+)";/gm)) {
+			if (from?.startsWith("./")) visit(from.slice(2));
+			else outside.add(from ?? "");
+		}
+	};
+	visit("surfaces.ts");
+	assert.ok(seen.has("status.ts") && seen.has("visible.ts"), [...seen].join());
+	assert.deepEqual([...outside].filter((name) => name !== "@earendil-works/pi-tui"), []);
 });
