@@ -990,7 +990,7 @@ export type StatusReply = {
 
 /** Stops direct children and all that descends from them. One bad name, and nothing is touched. */
 export type Stop = {
-  /** Changes nothing: what a repeat finds stopped is `already_settled`, and a child that was resumed in between is stopped again. */
+  /** Repeating it gets the same answer, and stops nobody who was resumed since; with other names it is an error. */
   request_id?: string | null,
   /** Which children. */
   names: Array<string>,

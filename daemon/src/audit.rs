@@ -251,7 +251,7 @@ mod tests {
         let speak = |speak| Command::Speak { call, caller, lease: None, speak: Box::new(speak) };
         let acting = [
             Command::Attach { call, tree },
-            Command::Stop { call, caller, names: Vec::new(), no_wait: false },
+            Command::Stop { call, caller, request_id: None, names: Vec::new(), no_wait: false },
             Command::Interrupt { call, caller, request_id: None, no_wait: false },
             Command::Cap { call, caller, cap: Some(1) },
             Command::Pause { call, caller, paused: true },

@@ -230,6 +230,8 @@ pub const SENT_MAX: usize = 64;
 pub const WORDS_OWED_MAX: usize = 1_000;
 /// Most acknowledgements of one receiver that a repeat finds.
 pub const ACKS_REMEMBERED_MAX: usize = 64;
+/// Most stops of one lead that a repeat finds.
+pub const STOPS_REMEMBERED_MAX: usize = 16;
 /// Most interrupts of one tree that a repeat finds.
 pub const INTERRUPTS_REMEMBERED_MAX: usize = 16;
 /// Most processes of one root, besides the one that has its lease, whose usage goes on when they come back.

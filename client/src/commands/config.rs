@@ -15,7 +15,7 @@ use crate::output::{Out, escape_line};
 
 /// Say which settings hold and where they come from, or what is wrong with the files
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  roost config explain\n  roost config check\n\nThe keys: docs/config.md")]
+#[command(after_help = "Examples:\n  roost config explain\n  roost config check\n\nThe keys are in docs/config.md.")]
 pub struct ConfigArgs {
     #[command(subcommand)]
     verb: ConfigVerb,

@@ -13,7 +13,7 @@ use crate::values;
 /// Forget closed trees with their results and files, the oldest first, and give the room back
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost gc --dry-run\n  roost gc --older-than 7d\n  roost gc --max-size 1G\n\n\
-    Without --older-than and --max-size it is what the daemon does by itself (--retention, 30d). Open trees stay, and so does a tree with\n\
+    Without --older-than and --max-size it is what the daemon does by itself (--retention, 30d). Open trees stay, and so does a tree with \
     a result that its root has not read: `roost result NAME` or `roost wait`, with the variables that `roost open` has printed.")]
 pub struct GcArgs {
     /// Only say which would go, and what they take

@@ -18,7 +18,7 @@ use crate::values;
 #[command(
     after_help = "Examples:\n  roost spawn --name build -- make -j4\n  roost spawn --descendants 10 --timeout 5m -- ./crawl.sh /data\n  \
     echo '[{\"argv\":[\"true\"],\"name\":\"a\"},{\"argv\":[\"sleep\",\"1\"],\"env\":{\"K\":\"V\"}}]' | roost spawn --tasks -\n\n\
-    Fields of a task in JSON: argv, runner (\"command\" or \"worker\"), task, name, cwd, env, max_subagents_allowed, group, timeout_ms;\n\
+    Fields of a task in JSON: argv, runner (\"command\" or \"worker\"), task, name, cwd, env, max_subagents_allowed, group, timeout_ms; \
     or, instead of argv and runner, agent (the name of a profile, docs/config.md), with model, thinking, tools."
 )]
 pub struct SpawnArgs {

@@ -55,8 +55,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Watch the tree live: who runs, who waits and why; follow, steer and stop workers
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  roost watch\n  roost watch --tree t123\n\n\
-    It shows every worker below its lead with its state, its place in the queue and why it waits, and of the one that is selected its\n\
-    output, conversation and events. Words (m) and stops (s) are for children of the root; `?` lists the keys, q leaves and touches\n\
+    It shows every worker below its lead with its state, its place in the queue and why it waits, and of the one that is selected its \
+    output, conversation and events. Words (m) and stops (s) are for children of the root; `?` lists the keys, q leaves and touches \
     nothing. A tree that has ended stays on the screen. NO_COLOR and TERM=dumb are respected.")]
 pub struct WatchArgs {}
 

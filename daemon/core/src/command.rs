@@ -128,6 +128,8 @@ pub enum Command {
         call: CallId,
         /// Who.
         caller: Caller,
+        /// Repeating it gets the same answer, and stops nobody who was resumed since.
+        request_id: Option<String>,
         /// Which children.
         names: Vec<String>,
         /// Answer at once.

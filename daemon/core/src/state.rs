@@ -34,7 +34,7 @@ use crate::rejection::Rejection;
 use crate::state::budget::Ledger;
 use crate::state::outbox::Outbox;
 use crate::state::tree::Tree;
-use crate::state::worker::{Answered, SentLog, Worker};
+use crate::state::worker::{Answered, SentLog, StopLog, Worker};
 use crate::state::workers::Workers;
 use crate::time::Mono;
 
@@ -103,6 +103,8 @@ pub struct Lead<'a> {
     pub answered: &'a Answered,
     /// Its last words.
     pub sent: &'a SentLog,
+    /// Its last stops.
+    pub stops: &'a StopLog,
     /// Whether it was ever one to which items are handed: then it is to take them in.
     pub is_told: bool,
     /// The connection that speaks for it.
@@ -148,6 +150,7 @@ impl State {
                 outbox: &tree.outbox,
                 answered: &tree.answered,
                 sent: &tree.sent,
+                stops: &tree.stops,
                 is_told: tree.lease > 0,
                 lease: tree.lease,
                 children: &tree.children,
@@ -159,6 +162,7 @@ impl State {
                 outbox: &worker.outbox,
                 answered: &worker.answered,
                 sent: &worker.sent,
+                stops: &worker.stops,
                 is_told: worker.speaks(),
                 lease: worker.speech.as_ref().map_or(0, |speech| speech.lease),
                 children: &worker.children,

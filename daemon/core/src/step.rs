@@ -133,6 +133,7 @@ impl<'a> Step<'a> {
                 Spoken::Busy { .. }
                 | Spoken::HoldOver { .. }
                 | Spoken::Said { .. }
+                | Spoken::StopTaken { .. }
                 | Spoken::UsageReported { .. }
                 | Spoken::Answered { .. }
                 | Spoken::StartupOver { .. }

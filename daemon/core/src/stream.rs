@@ -50,6 +50,7 @@ pub fn count(state: &State, event: &Event) -> u64 {
             Spoken::Read { .. } => 1,
             Spoken::Acked { items, .. } => u64::from(!items.is_empty()),
             Spoken::LeaseTaken { .. }
+            | Spoken::StopTaken { .. }
             | Spoken::Said { .. }
             | Spoken::UsageReported { .. }
             | Spoken::Answered { .. }
@@ -134,6 +135,7 @@ fn spoken_of(state: &State, spoken: &Spoken, seq: u64) -> Vec<TreeEvent> {
         Spoken::ResumeAccepted { worker, job, .. } => return resumed(state, *worker, *job),
         Spoken::Acked { .. }
         | Spoken::LeaseTaken { .. }
+        | Spoken::StopTaken { .. }
         | Spoken::Said { .. }
         | Spoken::UsageReported { .. }
         | Spoken::Answered { .. }

@@ -23,7 +23,7 @@ fn an_adopted_process_gets_the_signal_that_its_state_asks_for() {
     let mut bench = Bench::new(2);
     let one = bench.launch(ROOT, "one");
     let names = vec!["one".to_owned()];
-    let stepped = bench.ask(|call| Command::Stop { call, caller: ROOT, names, no_wait: false });
+    let stepped = bench.ask(|call| Command::Stop { call, caller: ROOT, request_id: None, names, no_wait: false });
     assert_eq!(signals(&stepped), [Signal::Term]);
     // The signal goes down with broker and supervisor; the next supervisor knows of no child.
     bench.restart();
@@ -454,7 +454,7 @@ fn words_that_come_back_are_announced_once() {
     };
     let stop = |bench: &mut Bench| {
         let names = vec!["speaker".to_owned()];
-        let stepped = bench.ask(|call| Command::Stop { call, caller: ROOT, names, no_wait: true });
+        let stepped = bench.ask(|call| Command::Stop { call, caller: ROOT, request_id: None, names, no_wait: true });
         let back = |event: &TreeEvent| if let TreeEvent::Undelivered { messages } = event { Some(messages.len()) } else { None };
         stepped.stream.iter().filter_map(|(_, event)| back(&event.event)).collect::<Vec<_>>()
     };
@@ -667,4 +667,34 @@ fn an_interrupt_of_nothing_does_not_make_an_older_one_new() {
     let later = bench.launch(ROOT, "later");
     assert_eq!((interrupt(&mut bench, "one"), interrupt(&mut bench, "two")), (Some(1), Some(0)));
     assert!(bench.record(later).stop.is_none(), "what was launched meanwhile goes on");
+}
+
+#[test]
+fn a_repeated_stop_gets_its_answer_and_leaves_who_was_resumed_alone() {
+    let mut bench = Bench::new(2);
+    let child = bench.speaker(ROOT, "speaker");
+    let stops = |bench: &mut Bench, request: Option<&str>, name: &str| {
+        let (request_id, names) = (request.map(str::to_owned), vec![name.to_owned()]);
+        bench.ask(|call| Command::Stop { call, caller: ROOT, request_id, names, no_wait: true })
+    };
+    let told = |stepped: &Stepped| {
+        let stopped =
+            |effect: &Effect| if let Effect::Reply { reply: Reply::Stopped(names), .. } = effect { Some(names.clone()) } else { None };
+        stepped.effects.iter().find_map(stopped)
+    };
+    let answer = |stopped| Some(vec![("speaker".to_owned(), stopped)]);
+    bench.settles(child);
+    bench.exits(child);
+    assert_eq!(told(&stops(&mut bench, Some("a"), "speaker")), answer(false));
+    bench.restart();
+    let speak = Box::new(Speak::Message { request_id: "on".into(), digest: Digest(1), name: "speaker".into(), allowance: None });
+    let resumed = spawned(&bench.ask(|call| Command::Speak { call, caller: ROOT, lease: None, speak })).map(|(incarnation, _)| incarnation);
+    let resumed = resumed.expect("it is resumed");
+    assert_eq!(told(&stops(&mut bench, Some("a"), "speaker")), answer(false));
+    assert!(bench.record(resumed).stop.is_none(), "what was resumed since goes on");
+    assert!(matches!(refusal(&stops(&mut bench, Some("a"), "other")), Some(Rejection::RequestIdReused { .. })));
+    assert_eq!(told(&stops(&mut bench, Some("b"), "speaker")), answer(true));
+    // Once more while it is on its way out.
+    assert_eq!(told(&stops(&mut bench, Some("b"), "speaker")), answer(true));
+    assert!(bench.record(resumed).stop.is_some());
 }

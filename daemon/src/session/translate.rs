@@ -153,9 +153,9 @@ pub fn request(call: CallId, standing: Standing, method: &str, params: Option<&R
             command(Command::Status { call, caller, tree, name, after })
         }
         Stop::METHOD => {
-            let Stop { names, no_wait, .. } = read(method, params)?;
+            let Stop { request_id, names, no_wait } = read(method, params)?;
             not_many(&names)?;
-            command(Command::Stop { call, caller, names, no_wait })
+            command(Command::Stop { call, caller, request_id, names, no_wait })
         }
         Interrupt::METHOD => {
             let Interrupt { no_wait, request_id } = read(method, params)?;

@@ -107,6 +107,7 @@ impl Transcripts {
             | Spoken::Busy { .. }
             | Spoken::HoldOver { .. }
             | Spoken::StartupOver { .. }
+            | Spoken::StopTaken { .. }
             | Spoken::WordsReturned { .. }
             | Spoken::AllowanceSet { .. }
             | Spoken::GroupReleased { .. } => {}

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
-    /// Changes nothing: what a repeat finds stopped is `already_settled`, and a child that was resumed in between is stopped again.
+    /// Repeating it gets the same answer, and stops nobody who was resumed since; with other names it is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Which children.

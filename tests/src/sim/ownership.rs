@@ -127,7 +127,7 @@ fn tries(asker: &Asker, name: &str) -> Vec<Command> {
     };
     let speak = Speak::Message { request_id: "foreign words".into(), digest: Digest(11), name: name(), allowance: None };
     vec![
-        Command::Stop { call, caller, names: vec![name()], no_wait: true },
+        Command::Stop { call, caller, request_id: None, names: vec![name()], no_wait: true },
         Command::Speak { call, caller, lease: asker.lease, speak: Box::new(speak) },
         Command::Wait {
             call,

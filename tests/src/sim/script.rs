@@ -319,7 +319,7 @@ impl Asking<'_> {
             Ask::Idle => self.speak(call, Speak::Report { activity: Some(Activity::Idle), usage: None, says: false }),
             Ask::Look => self.speak(call, Speak::Inbox),
             Ask::Settle => self.speak(call, Speak::Settle { settle: self.settle(request_id) }),
-            Ask::Stop { names, .. } => Command::Stop { call, caller, names, no_wait: false },
+            Ask::Stop { names, .. } => Command::Stop { call, caller, request_id: Some(request_id), names, no_wait: false },
             Ask::Cap(cap) => Command::Cap { call, caller, cap: Some(cap) },
             Ask::Park => Command::Park { call, caller, context: context_of(&self.script.name, &self.script.at).1 },
             Ask::Pause(paused) => Command::Pause { call, caller, paused },

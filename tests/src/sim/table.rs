@@ -215,7 +215,7 @@ impl Table {
             "ready" => speak(Speak::ParkReady { context: Some(context) }),
             "declines" => speak(Speak::ParkDecline { not_before_ms: names.concat().parse().unwrap_or(0) }),
             "acks" => speak(Speak::Ack { request_id: None, items: names.iter().filter_map(|word| word.parse().ok()).collect() }),
-            "stop" => Command::Stop { call, caller, names: owned, no_wait: false },
+            "stop" => Command::Stop { call, caller, request_id: Some(request_id), names: owned, no_wait: false },
             "interrupt" => Command::Interrupt { call, caller, request_id: None, no_wait: false },
             "cap" => Command::Cap { call, caller, cap: number },
             "pause" => Command::Pause { call, caller, paused: true },

@@ -51,8 +51,8 @@ impl Turn<'_, '_> {
                 answered(step, call, |step| view::status(step, call, caller, tree, name.as_deref(), after));
             }
             Command::Count { call, caller } => answered(step, call, |step| view::count(step, call, caller)),
-            Command::Stop { call, caller, names, no_wait } => answered(step, call, |step| {
-                let stopping = stop::stop(step, caller, &names)?;
+            Command::Stop { call, caller, request_id, names, no_wait } => answered(step, call, |step| {
+                let stopping = stop::stop(step, caller, request_id, &names)?;
                 let awaited = if no_wait { Default::default() } else { stopping.awaited.into_iter().collect() };
                 let want = Want::Stopped(stopping.names);
                 calls.add(call, Pending { asker: Some(stopping.asker), want, awaited, deadline: None, over: None });

@@ -94,6 +94,17 @@ pub enum Spoken {
         /// Whose.
         worker: WorkerId,
     },
+    /// A lead stops children of its own: what a repeat of the call is answered with.
+    StopTaken {
+        /// The tree.
+        tree: TreeId,
+        /// Who.
+        owner: Owner,
+        /// The call.
+        request_id: String,
+        /// Whom, whether it had ended, and in which execution it was.
+        stopped: Vec<(String, bool, ExecutionId)>,
+    },
     /// A lead or a worker has taken in items that it was owed.
     Acked {
         /// The tree.
@@ -183,6 +194,7 @@ impl Spoken {
             | Self::AllowanceSet { worker, .. } => Ok(*worker),
             Self::LeaseTaken { tree, .. }
             | Self::UsageReported { tree, .. }
+            | Self::StopTaken { tree, .. }
             | Self::Acked { tree, .. }
             | Self::Read { tree, .. }
             | Self::WordsSent { tree, .. }

@@ -1,9 +1,9 @@
 //! Stop and interrupt: contract section 8. All names are checked before any worker is touched.
 
-use roost_proto::id::{TreeId, WorkerId};
+use roost_proto::id::{ExecutionId, TreeId, WorkerId};
 
 use crate::command::Caller;
-use crate::event::{Event, InterruptScope, Owner, StopCause};
+use crate::event::{Event, InterruptScope, Owner, Spoken, StopCause};
 use crate::lifecycle::{authority, bounds, close_out};
 use crate::rejection::Rejection;
 use crate::state::State;
@@ -21,8 +21,14 @@ pub struct Stopping {
 }
 
 /// Stops direct children of the caller with everything below them.
-pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Stopping, Rejection> {
+pub fn stop(step: &mut Step<'_>, caller: Caller, request_id: Option<String>, names: &[String]) -> Result<Stopping, Rejection> {
     let asker = authority::asker(step.state, caller)?;
+    if let Some(request_id) = &request_id {
+        bounds::label("the request id", request_id)?;
+        if let Some(before) = repeated(step.state, asker, request_id, names)? {
+            return Ok(before);
+        }
+    }
     if names.is_empty() {
         return Err(Rejection::BadValue { what: "the list of names", range: "at least one name".into(), value: "none".into() });
     }
@@ -33,9 +39,18 @@ pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Sto
         return Err(Rejection::UnknownWorker { names: unknown });
     }
     let mut stopping = Stopping { asker, names: Vec::new(), awaited: Vec::new() };
-    for (name, worker) in names.iter().zip(found.into_iter().flatten()) {
-        let ended = step.state.workers.get(&worker).is_some_and(|worker| worker.has_ended() || worker.has_answered());
-        stopping.names.push((name.clone(), ended));
+    let children: Vec<&Worker> = found.iter().flatten().filter_map(|id| step.state.workers.get(id)).collect();
+    let stopped: Vec<(String, bool, ExecutionId)> = names
+        .iter()
+        .zip(children)
+        .map(|(name, child)| (name.clone(), child.has_ended() || child.has_answered(), child.execution))
+        .collect();
+    if let Some(request_id) = request_id {
+        let (tree, owner) = asker;
+        step.record(Event::Spoken(Box::new(Spoken::StopTaken { tree, owner, request_id, stopped: stopped.clone() })));
+    }
+    for ((name, ended, _), worker) in stopped.into_iter().zip(found.into_iter().flatten()) {
+        stopping.names.push((name, ended));
         // Its outcome stands; what it was to go on with does not.
         if ended {
             close_out::give_back(step, worker);
@@ -47,6 +62,21 @@ pub fn stop(step: &mut Step<'_>, caller: Caller, names: &[String]) -> Result<Sto
     }
     stopping.awaited = remaining(step.state, stopping.awaited);
     Ok(stopping)
+}
+
+/// The answer to a stop that was made before, if this is a repeat of it.
+fn repeated(state: &State, asker: (TreeId, Owner), request_id: &str, names: &[String]) -> Result<Option<Stopping>, Rejection> {
+    let Some((_, stopped)) = state.lead(asker.0, asker.1).and_then(|lead| lead.stops.iter().find(|(known, _)| known == request_id)) else {
+        return Ok(None);
+    };
+    if !stopped.iter().map(|(name, ..)| name).eq(names) {
+        return Err(Rejection::RequestIdReused { request_id: request_id.to_owned() });
+    }
+    let worker = |execution: &ExecutionId| state.executions.get(execution).and_then(|worker| state.workers.get(worker));
+    // What it has stopped may be on the way out still; an execution that came later is none of it.
+    let leaving = |execution: &ExecutionId| worker(execution).filter(|worker| worker.execution == *execution && !worker.has_ended());
+    let awaited = stopped.iter().filter_map(|(.., execution)| leaving(execution)).map(|worker| worker.id).collect();
+    Ok(Some(Stopping { asker, names: stopped.iter().map(|(name, ended, _)| (name.clone(), *ended)).collect(), awaited }))
 }
 
 /// Stops everything of the caller's tree. Returns who asked, how many were active, and who is still to go.

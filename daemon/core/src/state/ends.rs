@@ -22,6 +22,7 @@ impl State {
             w.ended_at = Some(at);
             left = w.outbox.used().map(Outbox::take_all).unwrap_or_default();
             w.answered = Rare::default();
+            w.stops = Rare::default();
             w.held = None;
             w.joins = None;
             let alone = w.active_children == 0;

@@ -12,7 +12,7 @@ use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
 use crate::state::seldom::Rare;
 use crate::state::speech::Held;
-use crate::state::worker::{Answered, SentLog};
+use crate::state::worker::{Answered, SentLog, StopLog};
 use crate::time::{Mono, Now};
 
 impl State {
@@ -26,6 +26,7 @@ impl State {
                     outbox: &mut tree.outbox,
                     answered: &mut tree.answered,
                     sent: &mut tree.sent,
+                    stops: &mut tree.stops,
                     children: &mut tree.children,
                     active_children: &mut tree.active_children,
                     held: None,
@@ -41,6 +42,7 @@ impl State {
                 outbox: &mut w.outbox,
                 answered: &mut w.answered,
                 sent: &mut w.sent,
+                stops: &mut w.stops,
                 children: &mut w.children,
                 active_children: &mut w.active_children,
                 held: w.held.as_deref_mut(),
@@ -58,6 +60,7 @@ pub(super) struct Owned<'a> {
     pub(super) outbox: &'a mut Rare<Outbox>,
     pub(super) answered: &'a mut Rare<Answered>,
     pub(super) sent: &'a mut Rare<SentLog>,
+    pub(super) stops: &'a mut Rare<StopLog>,
     pub(super) children: &'a mut Rare<BTreeSet<WorkerId>>,
     pub(super) active_children: &'a mut u32,
     pub(super) held: Option<&'a mut Held>,

@@ -10,7 +10,7 @@ use crate::state::taker::Taker;
 use crate::state::worker::{Past, Phase, SentEntry, Worker};
 use crate::state::{Job, State};
 use crate::time::{Mono, Now};
-use roost_proto::limits::SENT_MAX;
+use roost_proto::limits::{SENT_MAX, STOPS_REMEMBERED_MAX};
 
 impl State {
     /// One of these events.
@@ -73,6 +73,13 @@ impl State {
             Spoken::Acked { tree, owner, items, process, request_id } => {
                 self.acked(*tree, *owner, items, Taker { process: *process, request_id: request_id.clone() }, at)
             }
+            Spoken::StopTaken { tree, owner, request_id, stopped } => self.on_lead(*tree, *owner, at, |lead| {
+                if lead.stops.len() == STOPS_REMEMBERED_MAX {
+                    lead.stops.pop_front();
+                }
+                lead.stops.push_back((request_id.clone(), stopped.clone()));
+                Ok(())
+            }),
             Spoken::Read { tree, owner, executions } => self.consumed(*tree, *owner, None, executions.clone(), at),
             Spoken::WordsSent { tree, from, to, request_id, digest, sent } => {
                 let entry = SentEntry { request_id: request_id.clone(), digest: *digest, message: MessageId(seq), sent: *sent };

@@ -40,6 +40,7 @@ pub(super) fn new_worker(job: &JobAccepted, index: u32, task: &AcceptedTask, dep
         outbox,
         answered: Rare::default(),
         sent: Rare::default(),
+        stops: Rare::default(),
         speech: speaks.then(Box::default),
         accounts: None,
         joins: None,

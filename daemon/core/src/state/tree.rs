@@ -12,7 +12,7 @@ use crate::state::budget::Ledger;
 use crate::state::joins::Joins;
 use crate::state::outbox::Outbox;
 use crate::state::seldom::Rare;
-use crate::state::worker::{Answered, SentLog};
+use crate::state::worker::{Answered, SentLog, StopLog};
 use crate::time::{Mono, Now};
 
 /// A tree.
@@ -50,6 +50,9 @@ pub struct Tree {
     /// The root's last words.
     #[serde(default, skip_serializing_if = "Rare::is_unused")]
     pub sent: Rare<SentLog>,
+    /// The root's last stops.
+    #[serde(default, skip_serializing_if = "Rare::is_unused")]
+    pub stops: Rare<StopLog>,
     /// Numbers the connections that held the root's lease; 0: none ever did.
     #[serde(default)]
     pub lease: u64,

@@ -37,6 +37,7 @@ impl State {
             outbox: Rare::default(),
             answered: Rare::default(),
             sent: Rare::default(),
+            stops: Rare::default(),
             lease: 0,
             accounts: Accounts::default(),
             joins: Joins::default(),

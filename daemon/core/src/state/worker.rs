@@ -65,6 +65,9 @@ pub struct Worker {
     /// The last words that it has sent, for the same.
     #[serde(default, skip_serializing_if = "Rare::is_unused")]
     pub sent: Rare<SentLog>,
+    /// The last stops of its children, for the same.
+    #[serde(default, skip_serializing_if = "Rare::is_unused")]
+    pub stops: Rare<StopLog>,
     /// How it stands with the worker protocol; `None` for a plain command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speech: Option<Box<Speech>>,
@@ -123,6 +126,9 @@ pub struct Worker {
     /// Where the tree's indexes list it; kept by `reseat` alone.
     pub seat: Seat,
 }
+
+/// The last stops of a lead: request id, and for each name whether it had ended, and its execution.
+pub type StopLog = std::collections::VecDeque<(String, Vec<(String, bool, ExecutionId)>)>;
 
 /// The answers that a lead got to its last waits: request id, and the executions whose ends it told.
 pub type Answered = std::collections::VecDeque<(String, Vec<ExecutionId>)>;

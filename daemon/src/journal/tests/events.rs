@@ -10,7 +10,7 @@ use roost_proto::link::{ExitStatus, ProcessIdentity};
 use roost_proto::outcome::{Failure, Outcome};
 use roost_proto::usage::{Usage, UsageReport};
 
-const VARIANTS: usize = 42;
+const VARIANTS: usize = 43;
 
 /// No wildcard: a new event does not compile until it is named here, and then does not pass until it is in `every_event`.
 fn number(event: &Event) -> usize {
@@ -63,6 +63,7 @@ fn spoken_number(spoken: &Spoken) -> usize {
         Spoken::AllowanceSet { .. } => 12,
         Spoken::GroupReleased { .. } => 13,
         Spoken::Read { .. } => 14,
+        Spoken::StopTaken { .. } => 15,
     }
 }
 
@@ -116,6 +117,7 @@ fn every_spoken() -> Vec<Spoken> {
         Spoken::WordsReturned { worker, messages: Vec::new() },
         Spoken::ResumeAccepted { worker, job: JobId(1), execution: ExecutionId(2) },
         Spoken::AllowanceSet { worker, allowance: u64::MAX },
+        Spoken::StopTaken { tree, owner, request_id: "\u{2028}".into(), stopped: vec![("a".into(), true, ExecutionId(u64::MAX))] },
         Spoken::GroupReleased { tree, owner, group: 4 },
         Spoken::Read { tree, owner, executions: vec![ExecutionId(u64::MAX)] },
     ]

@@ -244,6 +244,7 @@ impl Model {
             Event::Answered { worker, outcome, .. } => self.worker(*worker)?.answered = Some(outcome.clone()),
             Event::AllowanceSet { worker, allowance } => self.allowance_set(*worker, *allowance)?,
             Event::WordsSent { .. }
+            | Event::StopTaken { .. }
             | Event::Busy { .. }
             | Event::HoldOver { .. }
             | Event::Said { .. }
