@@ -65,6 +65,11 @@ impl Out {
     }
 }
 
+/// Whether the terminal says of itself that it can only take one line after the other.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
 /// One line on standard error. When even that cannot be written there is nobody left to tell.
 pub fn note(text: &str) {
     writeln!(io::stderr(), "{text}").ok();

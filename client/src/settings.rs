@@ -173,6 +173,7 @@ fn word<C: ValueEnum>(choice: Option<C>) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use clap::{Args, FromArgMatches};
+    use roost::proto::message::tree::Timing;
 
     use super::*;
 
@@ -217,5 +218,44 @@ mod tests {
         assert_eq!(args.given(), Some("--cap"));
         assert_eq!(parsed(&["--cap", "3", "--set", "hold=2s"]).without_effect_on(&settings), Vec::<&str>::new());
         assert_eq!(parsed(&["--cap", "4", "--set", "hold=1s", "--set", "idle=1s"]).without_effect_on(&settings), ["--cap", "--set"]);
+    }
+
+    #[test]
+    fn every_time_and_number_lands_where_its_name_says() {
+        let asked = [
+            "settle_to_exit=1ms",
+            "leftovers_grace=2s",
+            "start_retries=3",
+            "start_retry=4ms",
+            "early_wake_dwell=0",
+            "wake_bypass=6",
+            "park_deadline=7m",
+            "park_again=8ms",
+            "startup=9ms",
+            "idle=10ms",
+            "hold=11ms",
+            "join_window=12ms",
+            "join_hold=13ms",
+            "join_straggler=14ms",
+        ];
+        let expected = Timing {
+            settle_to_exit_ms: 1,
+            leftovers_grace_ms: 2_000,
+            start_retries: 3,
+            start_retry_ms: 4,
+            early_wake_dwell_ms: 0,
+            wake_bypass: 6,
+            park_deadline_ms: 420_000,
+            park_again_ms: 8,
+            startup_ms: 9,
+            idle_ms: 10,
+            hold_ms: 11,
+            join_window_ms: 12,
+            join_hold_ms: 13,
+            join_straggler_ms: 14,
+        };
+        let words: Vec<&str> = asked.iter().flat_map(|change| ["--set", change]).collect();
+        assert_eq!(parsed(&words).settings(&Config::default()).timing, expected);
+        assert_eq!(KEYS.iter().filter(|key| key.flag == "--set").count(), asked.len());
     }
 }

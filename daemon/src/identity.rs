@@ -217,6 +217,12 @@ mod tests {
         let stat = parse_stat(STAT.as_bytes()).unwrap();
         assert_eq!(stat.process, ProcessIdentity { pid: 42, start_ticks: 12345 });
         assert_eq!((stat.parent, stat.group, stat.session, stat.alive), (7, 42, 41, true));
+        // Not even UTF-8 is asked of it.
+        let rest = STAT.split_once(')').unwrap().1.split_once(')').unwrap().1;
+        for (name, session) in [(&b"a) R 9 (x"[..], 41), (b"\xff sh", 41)] {
+            let stat = parse_stat(&[b"12 (", name, b")", rest.as_bytes()].concat()).unwrap();
+            assert_eq!((stat.process.pid, stat.parent, stat.session), (12, 7, session));
+        }
     }
 
     #[test]
@@ -228,7 +234,7 @@ mod tests {
 
     #[test]
     fn garbage_is_no_process() {
-        for bad in ["", "42", "42 (a", "42 (a) S 1", ")("] {
+        for bad in ["", "42", "42 (a", "42 (a) S 1", ")(", "12 sh S 7", "12 (sh) S", "12 (sh) S x y z", ")"] {
             assert_eq!(parse_stat(bad.as_bytes()), None, "{bad}");
         }
     }

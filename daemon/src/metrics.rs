@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use roost_core::broker::Outcome as Stepped;
 use roost_core::command::{Command, Speak};
 use roost_core::event::{Event, Grant, Record};
@@ -30,14 +30,13 @@ type Gauges = Family<Label, Gauge>;
 type Float = Gauge<f64, AtomicU64>;
 
 /// All of them.
-#[derive(Default)]
 pub struct Metrics {
     registry: Registry,
     admissions: Counter,
     wakes: Counters,
     parks: Counters,
     ended: Counters,
-    commit: Option<Histogram>,
+    commit: Histogram,
     trees: Gauge,
     workers: Gauges,
     connections: Gauge,
@@ -55,27 +54,29 @@ impl fmt::Debug for Metrics {
 impl Metrics {
     /// None of anything so far.
     pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("roost");
         let (start, factor, count) = COMMIT_BUCKETS;
         let commit = Histogram::new(exponential_buckets(start, factor, count));
-        let mut metrics = Self { registry: Registry::with_prefix("roost"), ..Self::default() };
-        let to = &mut metrics.registry;
-        to.register("admissions", "Slots granted to heads of the queue", metrics.admissions.clone());
-        to.register(
-            "wakes",
-            "Slots granted to parked workers: promoted ones went before the queue, which had passed them over too often",
-            metrics.wakes.clone(),
-        );
-        to.register("parks", "Requests to park, and what came of them", metrics.parks.clone());
-        to.register("executions_ended", "Executions that have ended, by outcome", metrics.ended.clone());
-        to.register_with_unit("commit", "How long a commit of the journal took", Unit::Seconds, commit.clone());
-        to.register("trees", "Open trees", metrics.trees.clone());
-        to.register("workers", "Workers of open trees, by where they stand", metrics.workers.clone());
-        to.register("connections", "Open connections", metrics.connections.clone());
-        to.register("outbox_items", "Items that leads and workers have not taken in", metrics.outbox.clone());
-        to.register("tokens", "Tokens that the trees that are kept have reported", metrics.tokens.clone());
-        to.register("cost_usd", "US dollars that the trees that are kept have reported", metrics.cost.clone());
-        metrics.commit = Some(commit);
-        metrics
+        registry.register_with_unit("commit", "How long a commit of the journal took", Unit::Seconds, commit.clone());
+        let to = &mut registry;
+        Self {
+            admissions: one_of(to, "admissions", "Slots granted to heads of the queue"),
+            wakes: one_of(
+                to,
+                "wakes",
+                "Slots granted to parked workers: promoted ones went before the queue, which had passed them over too often",
+            ),
+            parks: one_of(to, "parks", "Requests to park, and what came of them"),
+            ended: one_of(to, "executions_ended", "Executions that have ended, by outcome"),
+            trees: one_of(to, "trees", "Open trees"),
+            workers: one_of(to, "workers", "Workers of open trees, by where they stand"),
+            connections: one_of(to, "connections", "Open connections"),
+            outbox: one_of(to, "outbox_items", "Items that leads and workers have not taken in"),
+            tokens: one_of(to, "tokens", "Tokens that the trees that are kept have reported"),
+            cost: one_of(to, "cost_usd", "US dollars that the trees that are kept have reported"),
+            commit,
+            registry,
+        }
     }
 
     /// A step was taken. `declines`: its command declined to park.
@@ -105,9 +106,7 @@ impl Metrics {
 
     /// A commit took this long.
     pub fn committed(&self, took: Duration) {
-        if let Some(commit) = &self.commit {
-            commit.observe(took.as_secs_f64());
-        }
+        self.commit.observe(took.as_secs_f64());
     }
 
     /// Everything as text, with what this state has at this moment.
@@ -142,6 +141,13 @@ impl Metrics {
         #[allow(clippy::cast_precision_loss)]
         self.cost.set(used.cost as f64 / NANOS);
     }
+}
+
+/// One of them, which the registry shows.
+fn one_of<M: Metric + Clone + Default>(to: &mut Registry, name: &'static str, help: &'static str) -> M {
+    let metric = M::default();
+    to.register(name, help, metric.clone());
+    metric
 }
 
 /// Whether this is a worker's no to a request to park.

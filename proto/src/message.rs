@@ -12,6 +12,7 @@ pub mod result;
 pub mod session;
 pub mod status;
 pub mod stop;
+mod subject;
 pub mod timing;
 pub mod tree;
 pub mod usage;

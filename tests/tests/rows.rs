@@ -3,8 +3,7 @@
 
 use roost::proto::id::TreeId;
 use roost::proto::message::events::NumberedEvent;
-use roost::proto::message::status::{StatusReply, TreeStatus, WorkerState, WorkerStatus};
-use roost::proto::message::tree::Progress;
+use roost::proto::message::status::{StatusReply, WorkerState};
 use roost::rows::{Held, Rows};
 use roost_core::event::Record;
 use roost_core::state::State;
@@ -12,59 +11,14 @@ use roost_core::state::tree::Tree;
 use roost_core::state::worker::{Phase, Worker};
 use roost_core::{stream, view};
 use roost_tests::sim::run::records;
+use roostd::session::translate::{self, Outputs};
 
 const SEEDS: u64 = 600;
 
 fn status(state: &State, tree: &Tree) -> StatusReply {
-    let view = view::tree(tree);
-    let counts = view.counts;
-    let progress = Progress {
-        tree: counts.tree,
-        cap: counts.cap,
-        live: counts.counts.live,
-        queued: counts.queued,
-        parked: counts.counts.parked,
-        blocked: counts.counts.lent,
-        finishing: counts.counts.finishing,
-        completed: counts.counts.completed,
-        failed: counts.counts.failed,
-        stopped: counts.counts.stopped,
-        paused: counts.paused,
-    };
-    let (opened_at_ms, closed_at_ms) = (view.opened_at_ms, view.closed_at_ms);
-    let group_caps = view.group_caps.into_iter().collect();
-    let (budget, budget_remaining) = (view.budget, view.budget_remaining);
-    let tree_status = TreeStatus { progress, key: view.key, group_caps, budget, budget_remaining, opened_at_ms, closed_at_ms };
-    let workers = tree.workers.iter().filter_map(|id| state.workers.get(id)).map(|worker| worker_status(state, worker)).collect();
-    StatusReply { trees: vec![tree_status], workers, next: None }
-}
-
-fn worker_status(state: &State, worker: &Worker) -> WorkerStatus {
-    let view = view::worker(state, worker);
-    WorkerStatus {
-        name: view.name,
-        worker: view.worker,
-        lead: view.lead,
-        execution: view.execution,
-        job: view.job,
-        task_index: view.task_index,
-        depth: view.depth,
-        group: view.group,
-        state: view.state,
-        place: None,
-        reason: view.reason,
-        outcome: view.outcome,
-        epoch: view.epoch,
-        pid: view.pid,
-        leftovers: view.leftovers,
-        active_children: view.active_children,
-        budget_remaining: view.budget_remaining,
-        accepted_at_ms: view.accepted_at_ms,
-        started_at_ms: view.started_at_ms,
-        ended_at_ms: view.ended_at_ms,
-        stdout_paths: Vec::new(),
-        stderr_paths: Vec::new(),
-    }
+    let workers = tree.workers.iter().filter_map(|id| state.workers.get(id));
+    let shown = workers.map(|worker| translate::worker_status(view::worker(state, worker), Outputs::default()));
+    StatusReply { trees: vec![translate::tree_status(view::tree(tree))], workers: shown.collect(), next: None }
 }
 
 /// The state that rows can know: when a park is recorded its process is as good as gone, and only the end of all children makes ready.

@@ -53,7 +53,7 @@ impl GcArgs {
     fn print(&self, swept: &DaemonGcReply, out: &mut Out) -> Result<(), Failure> {
         for tree in &swept.trees {
             let key = tree.key.as_ref().map(|key| format!("  key {key}")).unwrap_or_default();
-            let workers = counted(tree.workers, "worker");
+            let workers = values::counted(tree.workers, "worker");
             let line = format!("{}  closed {}  {workers}  {}{key}", tree.tree, values::time_of_day(tree.closed_at_ms), bytes(tree.bytes));
             out.line(&escape_line(&line))?;
         }
@@ -61,20 +61,16 @@ impl GcArgs {
             out.line("...")?;
         }
         let verb = if self.dry_run { "would be forgotten" } else { "forgotten" };
-        let (trees, workers) = (counted(swept.total, "tree"), counted(swept.workers, "worker"));
+        let (trees, workers) = (values::counted(swept.total, "tree"), values::counted(swept.workers, "worker"));
         out.line(&format!("{trees} with {workers} {verb}: {} of outputs and transcripts", bytes(swept.bytes)))?;
         if swept.kept_unread > 0 {
-            out.line(&format!("{} kept: nobody has read all of their results", counted(swept.kept_unread, "tree")))?;
+            out.line(&format!("{} kept: nobody has read all of their results", values::counted(swept.kept_unread, "tree")))?;
         }
         if !self.dry_run {
             out.line(&format!("journal {} -> {}", bytes(swept.journal_bytes_before), bytes(swept.journal_bytes)))?;
         }
         Ok(())
     }
-}
-
-fn counted(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn bytes(number: u64) -> String {

@@ -14,7 +14,7 @@ use roost::{Config, Connection, EventReader};
 use crate::commands::status::elapsed;
 use crate::commands::watch::begin;
 use crate::failure::Failure;
-use crate::output::escape_line;
+use crate::output::{escape_line, is_dumb};
 use crate::values;
 use pace::Pace;
 
@@ -40,8 +40,7 @@ struct Standing {
 impl Line {
     /// One, where somebody looks and wants it.
     pub fn new(wanted: bool) -> Self {
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        if !wanted || is_dumb || !io::stderr().is_terminal() {
+        if !wanted || is_dumb() || !io::stderr().is_terminal() {
             return Self { bar: None };
         }
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());

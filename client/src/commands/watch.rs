@@ -39,7 +39,7 @@ use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Out;
+use crate::output::{Out, is_dumb};
 use crate::setup::Setup;
 use crate::values;
 
@@ -126,11 +126,6 @@ fn looking(setup: &Setup) -> Result<(Connection, TreeId), Failure> {
     let mut connection = Connection::dial(if is_worker { config } else { config.without_identity() })?;
     connection.start_no_more();
     Ok((connection, tree))
-}
-
-/// A terminal that says so of itself.
-fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 fn signals(tell: Tell) -> Result<(), Failure> {

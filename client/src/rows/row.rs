@@ -80,7 +80,7 @@ impl Row {
             active_children: 0,
             usage: UsageTotals { workers: 1, ..UsageTotals::default() },
             slot,
-            wait_is_over: status.state == WorkerState::Blocked && status.reason.as_deref() == Some("waiting for a slot"),
+            wait_is_over: status.state == WorkerState::Blocked && status.reason.as_deref() == Some(WorkerStatus::WAITS_FOR_SLOT),
             children: Vec::new(),
             said,
             // Who is queued and had a process before is a resume.

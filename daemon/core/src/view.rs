@@ -2,7 +2,7 @@
 
 use roost_proto::id::{Epoch, ExecutionId, JobId, TreeId, WorkerId};
 use roost_proto::limits::STATUS_PAGE_WORKERS_MAX;
-use roost_proto::message::status::WorkerState;
+use roost_proto::message::status::{WorkerState, WorkerStatus};
 use roost_proto::outcome::Outcome;
 
 use crate::command::{CallId, Caller};
@@ -176,7 +176,7 @@ fn reason_of(state: &State, worker: &Worker) -> Option<String> {
         Phase::Parked { ready: None, .. } | Phase::Blocked { over: None, .. } | Phase::Waiting { .. } | Phase::Finishing { .. } => {
             Some(children("waiting"))
         }
-        Phase::Parked { ready: Some(_), .. } | Phase::Blocked { over: Some(_), .. } => Some("waiting for a slot".into()),
+        Phase::Parked { ready: Some(_), .. } | Phase::Blocked { over: Some(_), .. } => Some(WorkerStatus::WAITS_FOR_SLOT.into()),
         Phase::Leaving { .. } | Phase::Emptying { parked: true, .. } => Some("its context is saved, its process leaves".into()),
         Phase::Emptying { .. } => Some("its process has ended, what that left behind has not".into()),
         Phase::Starting(starting) if starting.again_at.is_some() => Some("its start failed and is tried again".into()),

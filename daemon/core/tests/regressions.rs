@@ -4,7 +4,7 @@ mod bench;
 
 use bench::*;
 use roost_core::broker::Outcome as Stepped;
-use roost_core::command::{Allowance, CallId, Caller, Claim, Command, Launch, Role, Speak, Target, Task};
+use roost_core::command::{Allowance, CallId, Caller, Command, Launch, Role, Speak, Target, Task};
 use roost_core::effect::{Effect, Reply};
 use roost_core::event::{Delivery, Digest, Join, Owner, Runner, Settings, Timing};
 use roost_core::rejection::Rejection;
@@ -13,7 +13,7 @@ use roost_core::state::worker::Phase;
 use roost_core::time::Mono;
 use roost_proto::id::{Epoch, ExecutionId, Incarnation, Token};
 use roost_proto::limits::{PARK_DECLINE_MS_MAX, REATTACH_MS, START_RETRY_MS, WORDS_OWED_MAX};
-use roost_proto::link::{ExitStatus, ProcessIdentity, Signal};
+use roost_proto::link::{ExitStatus, Signal};
 use roost_proto::message::events::TreeEvent;
 use roost_proto::outcome::{Failure, Outcome};
 use roost_proto::usage::{Usage, UsageReport};
@@ -503,14 +503,6 @@ fn what_one_lead_has_taken_in_is_gone_for_another() {
     let mut bench = Bench::new(2);
     let child = bench.launch(ROOT, "child");
     bench.exits(child);
-    let claim = |pid| Claim {
-        tree: TREE,
-        worker: None,
-        token: Token::new([1; 16]),
-        epoch: None,
-        lineage: vec![ProcessIdentity { pid, start_ticks: 1 }],
-        role: Some(Role::Root),
-    };
     let acks = |bench: &mut Bench, lease, request_id: Option<&str>| {
         let speak = Box::new(Speak::Ack { request_id: request_id.map(str::to_owned), items: vec![1] });
         let stepped = bench.ask(|call| Command::Speak { call, caller: ROOT, lease, speak });
@@ -524,18 +516,18 @@ fn what_one_lead_has_taken_in_is_gone_for_another() {
         stepped.effects.iter().find_map(accepted).expect("an answer")
     };
     let (taken, gone) = ((1, 0), (0, 1));
-    bench.ask(|call| Command::Hello { call, claim: Some(claim(7)) });
+    bench.ask(|call| Command::Hello { call, claim: Some(root_claim(7)) });
     assert_eq!(acks(&mut bench, Some(1), Some("a")), taken);
     // The same process once more, also over a new connection and after a restart.
     bench.restart();
-    bench.ask(|call| Command::Hello { call, claim: Some(claim(7)) });
+    bench.ask(|call| Command::Hello { call, claim: Some(root_claim(7)) });
     assert_eq!(acks(&mut bench, Some(2), None), taken);
     // Another one, unless it repeats the very call.
-    bench.ask(|call| Command::Hello { call, claim: Some(claim(8)) });
+    bench.ask(|call| Command::Hello { call, claim: Some(root_claim(8)) });
     assert_eq!((acks(&mut bench, Some(3), Some("b")), acks(&mut bench, Some(3), None)), (gone, gone));
     assert_eq!(acks(&mut bench, Some(3), Some("a")), taken);
     // The first one still knows.
-    bench.ask(|call| Command::Hello { call, claim: Some(claim(7)) });
+    bench.ask(|call| Command::Hello { call, claim: Some(root_claim(7)) });
     assert_eq!(acks(&mut bench, Some(4), None), taken);
     // Callers without a lease are no process that is known.
     bench.step(Command::LeaseGone { tree: TREE, owner: Owner::Root, lease: 4 });
@@ -615,17 +607,7 @@ fn whoever_was_away_while_another_lead_took_its_items_in_does_not_get_them_once_
     let mut bench = Bench::new(2);
     let child = bench.launch(ROOT, "child");
     bench.exits(child);
-    let hello = |bench: &mut Bench, pid| {
-        let claim = Claim {
-            tree: TREE,
-            worker: None,
-            token: Token::new([1; 16]),
-            epoch: None,
-            lineage: vec![ProcessIdentity { pid, start_ticks: 1 }],
-            role: Some(Role::Root),
-        };
-        bench.ask(|call| Command::Hello { call, claim: Some(claim) })
-    };
+    let hello = |bench: &mut Bench, pid| bench.ask(|call| Command::Hello { call, claim: Some(root_claim(pid)) });
     let acks = |bench: &mut Bench, lease, request_id: &str| {
         let speak = Box::new(Speak::Ack { request_id: Some(request_id.to_owned()), items: vec![1] });
         let stepped = bench.ask(|call| Command::Speak { call, caller: ROOT, lease: Some(lease), speak });

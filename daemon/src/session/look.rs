@@ -95,11 +95,18 @@ impl Question {
 pub fn answered(mut asked: FromSession, found: Look<Found>) -> Result<FromSession, ErrorObject> {
     let FromSession::Command { command, payload } = &mut asked else { return Ok(asked) };
     if let Command::Gc { sweep, .. } = command {
-        let Look::Found(Found::Sizes(sizes)) = found else {
-            let message = format!("the files of the state directory did not answer within {} s", CONTEXT_WITHIN.as_secs());
-            return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("look at its file system; nothing was forgotten".into())));
-        };
-        sweep.sizes = sizes;
+        match found {
+            Look::Found(Found::Sizes(sizes)) => sweep.sizes = sizes,
+            Look::Found(Found::Cwds(_) | Found::Context(_)) | Look::Silent => {
+                let message = format!("the files of the state directory did not answer within {} s", CONTEXT_WITHIN.as_secs());
+                return Err(ErrorObject::new(ErrorKind::BadValue, message, Some("look at its file system; nothing was forgotten".into())));
+            }
+            Look::NotBegun => {
+                let message =
+                    "the files of the state directory were not looked at, as too many looks have not come to an end; nothing was forgotten";
+                return Err(ErrorObject::new(ErrorKind::Limit, message, Some("try again later".into())));
+            }
+        }
     } else if let Command::Launch { launch, .. } = command {
         launch.unusable = match found {
             Look::Found(Found::Cwds(what)) => what.map(|what| Rejection::BadCwd { what }),

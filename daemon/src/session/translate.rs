@@ -38,7 +38,7 @@ mod settings;
 mod speak;
 mod sweeps;
 
-pub use answers::{Answer, Files, Outputs, progress, refusal, reply_to, wake};
+pub use answers::{Answer, Files, Outputs, progress, refusal, reply_to, tree_status, wake, worker_status};
 pub use items::deliveries;
 pub use launch::shown;
 pub use pages::pages;

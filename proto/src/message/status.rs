@@ -150,3 +150,8 @@ pub enum WorkerState {
     /// It has ended; `outcome` says how.
     Ended,
 }
+
+impl WorkerStatus {
+    /// The reason of one that has what it waited for and needs a slot to go on.
+    pub const WAITS_FOR_SLOT: &'static str = "waiting for a slot";
+}

@@ -117,7 +117,7 @@ impl Drawing {
         if let TreeEvent::CapSet { cap } = event.event {
             step(&mut self.cap, self.clock, cap);
         }
-        let Some(of) = subject(&event.event) else { return };
+        let Some(of) = event.event.subject() else { return };
         let place = self.place(of);
         let now = self.open[place].map(|span| (span.state, span.live));
         let worker = &mut self.workers[place];
@@ -183,41 +183,6 @@ fn step(steps: &mut Vec<Step>, at_ms: u64, count: u32) {
     steps.pop_if(|last| last.at_ms == at_ms);
     if steps.last().is_none_or(|last| last.count != count) {
         steps.push(Step { at_ms, count });
-    }
-}
-
-/// Whose state an event is about.
-fn subject(event: &TreeEvent) -> Option<&Subject> {
-    match event {
-        TreeEvent::Created { of, .. }
-        | TreeEvent::Queued { of }
-        | TreeEvent::Started { of }
-        | TreeEvent::Running { of, .. }
-        | TreeEvent::StartRetried { of }
-        | TreeEvent::Blocked { of }
-        | TreeEvent::SlotLent { of }
-        | TreeEvent::WaitOver { of }
-        | TreeEvent::Unblocked { of }
-        | TreeEvent::Waiting { of }
-        | TreeEvent::Resumed { of }
-        | TreeEvent::ParkAsked { of }
-        | TreeEvent::ParkCancelled { of }
-        | TreeEvent::Parked { of }
-        | TreeEvent::Woken { of, .. }
-        | TreeEvent::Stopping { of }
-        | TreeEvent::Reowned { of, .. }
-        | TreeEvent::Finishing { of }
-        | TreeEvent::Ended { of, .. } => Some(of),
-        TreeEvent::Opened {}
-        | TreeEvent::Message { .. }
-        | TreeEvent::Delivered { .. }
-        | TreeEvent::Undelivered { .. }
-        | TreeEvent::Consumed { .. }
-        | TreeEvent::CapSet { .. }
-        | TreeEvent::PauseSet { .. }
-        | TreeEvent::Interrupted {}
-        | TreeEvent::Backlog { .. }
-        | TreeEvent::Closed {} => None,
     }
 }
 

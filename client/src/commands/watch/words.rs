@@ -1,5 +1,6 @@
 //! What is said of a worker: its state, why it waits, what it has cost. Pure.
 
+use roost::proto::id::WorkerId;
 use roost::proto::message::events::{NumberedEvent, TreeEvent};
 use roost::proto::message::status::WorkerState;
 use roost::proto::outcome::Outcome;
@@ -15,14 +16,14 @@ const NAMES_MAX: usize = 3;
 
 /// The word for where a worker stands.
 pub fn state(row: &Row) -> String {
-    let word = match (&row.outcome, row.state()) {
-        (Some(Outcome::Completed | Outcome::WrappedUp), _) => "completed",
-        (Some(Outcome::Aborted { .. }), _) => "aborted",
-        (Some(Outcome::Failed(_)), _) => "failed",
-        (Some(Outcome::Stopped), _) => "stopped",
+    let word = match &row.outcome {
+        Some(Outcome::Completed | Outcome::WrappedUp) => "completed",
+        Some(Outcome::Aborted { .. }) => "aborted",
+        Some(Outcome::Failed(_)) => "failed",
+        Some(Outcome::Stopped) => "stopped",
         // What it waits for says the rest.
-        (None, WorkerState::WakeReady) => return values::wire_word(&WorkerState::Parked),
-        (None, state) => return values::wire_word(&state),
+        None if row.state() == WorkerState::WakeReady => return values::wire_word(&WorkerState::Parked),
+        None => return values::wire_word(&row.state()),
     };
     word.to_owned()
 }
@@ -92,37 +93,15 @@ pub fn used(usage: &Usage) -> String {
 }
 
 /// Whose list of events an event belongs in.
-pub fn subject(event: &TreeEvent) -> Option<roost::proto::id::WorkerId> {
-    match event {
-        TreeEvent::Created { of, .. }
-        | TreeEvent::Queued { of }
-        | TreeEvent::Started { of }
-        | TreeEvent::Running { of, .. }
-        | TreeEvent::StartRetried { of }
-        | TreeEvent::Blocked { of }
-        | TreeEvent::SlotLent { of }
-        | TreeEvent::WaitOver { of }
-        | TreeEvent::Unblocked { of }
-        | TreeEvent::Waiting { of }
-        | TreeEvent::Resumed { of }
-        | TreeEvent::ParkAsked { of }
-        | TreeEvent::ParkCancelled { of }
-        | TreeEvent::Parked { of }
-        | TreeEvent::Woken { of, .. }
-        | TreeEvent::Stopping { of }
-        | TreeEvent::Reowned { of, .. }
-        | TreeEvent::Finishing { of }
-        | TreeEvent::Ended { of, .. } => Some(of.worker),
-        TreeEvent::Message { to, from, .. } => to.or(*from),
-        TreeEvent::Delivered { to, .. } => *to,
-        TreeEvent::Backlog { of, .. } => *of,
-        TreeEvent::Consumed { workers } => workers.first().copied(),
-        TreeEvent::Opened {}
-        | TreeEvent::Undelivered { .. }
-        | TreeEvent::CapSet { .. }
-        | TreeEvent::PauseSet { .. }
-        | TreeEvent::Interrupted {}
-        | TreeEvent::Closed {} => None,
+pub fn subject(event: &TreeEvent) -> Option<WorkerId> {
+    if let TreeEvent::Message { to, from, .. } = event {
+        to.or(*from)
+    } else if let TreeEvent::Delivered { to: worker, .. } | TreeEvent::Backlog { of: worker, .. } = event {
+        *worker
+    } else if let TreeEvent::Consumed { workers } = event {
+        workers.first().copied()
+    } else {
+        event.subject().map(|of| of.worker)
     }
 }
 

@@ -208,6 +208,12 @@ pub fn process(incarnation: Incarnation) -> ProcessIdentity {
     ProcessIdentity { pid, start_ticks: 1 }
 }
 
+/// What a process of the root says that takes its lease.
+pub fn root_claim(pid: u32) -> Claim {
+    let lineage = vec![ProcessIdentity { pid, start_ticks: 1 }];
+    Claim { tree: TREE, worker: None, token: Token::new([1; 16]), epoch: None, lineage, role: Some(Role::Root) }
+}
+
 pub fn spawned(stepped: &Stepped) -> Option<(Incarnation, Option<&Wake>)> {
     stepped.effects.iter().find_map(
         |effect| {

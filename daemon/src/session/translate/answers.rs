@@ -229,13 +229,15 @@ fn status(trees: Vec<TreeView>, workers: Vec<WorkerView>, next: Option<WorkerId>
     page
 }
 
-fn tree_status(view: TreeView) -> TreeStatus {
+/// A tree as a message.
+pub fn tree_status(view: TreeView) -> TreeStatus {
     let TreeView { counts, key, group_caps, budget, budget_remaining, opened_at_ms, closed_at_ms } = view;
     let group_caps = group_caps.into_iter().collect();
     TreeStatus { progress: progress(&counts), key, group_caps, budget_remaining, budget, opened_at_ms, closed_at_ms }
 }
 
-fn worker_status(view: WorkerView, outputs: Outputs) -> WorkerStatus {
+/// A worker as a message, with its files.
+pub fn worker_status(view: WorkerView, outputs: Outputs) -> WorkerStatus {
     WorkerStatus {
         name: view.name,
         worker: view.worker,
